@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 
@@ -122,6 +123,25 @@ def even_function_of_negated(build: RewriteBuilder, node: Node) -> Node | None:
     return call(build, node.primitive, x.inputs[0]) if x.primitive is p.neg else None
 
 
+@rewrite(
+    p.erf, p.sin, p.tan, p.asin, p.atan, p.sinh, p.tanh, reading=[p.neg, p.mul, p.div]
+)
+def odd_function_of_negated(build: RewriteBuilder, node: Node) -> Node | None:
+    """f(-x) is -f(x), f(x * -c) is -f(x * c): f of a number and of its negative are one."""
+    (x,) = node.inputs
+    if x.primitive is p.neg:
+        positive = x.inputs[0]
+    elif x.primitive in (p.mul, p.div) and x.type.dtype.is_floating_point:
+        value = scalar_of(x.inputs[1])
+        if value is None or not computed(operator.lt, value, 0):
+            return None
+        factor = full(build, x.inputs[1].type, -value)
+        positive = call(build, x.primitive, x.inputs[0], factor)
+    else:
+        return None
+    return call(build, p.neg, call(build, node.primitive, positive))
+
+
 # --- products and quotients ---
 
 
@@ -229,6 +249,7 @@ RULES = (
     negated_difference,
     absolute_of_negated,
     even_function_of_negated,
+    odd_function_of_negated,
     integers_times_zero,
     times_minus_one_is_negating,
     product_of_negated,

@@ -32,6 +32,9 @@ GPU_COLUMNS = 32
 GPU_MIN_ELEMENTS = 1 << 16
 GPU_ROW_PIECE = 4096
 GPU_COLUMN_PIECE = 64
+# Pieces of columns that are at least so long may be four times as many: blocks that come one after
+# another end at different times, and threads that add no more need nothing for what rounding takes.
+GPU_LONG_COLUMN_PIECE = 512
 _SPLIT = frozenset((p.sum_, p.prod, p.max_, p.min_, p.any_, p.all_))
 
 Pieces = Callable[[Node], tuple[int, int]]
@@ -159,7 +162,11 @@ def _pieces_for_gpu(node: Node) -> tuple[int, int]:
     if blocks >= (GPU_BLOCKS // 2 if in_columns else GPU_BLOCKS):
         return 0, 0
     which, pieces = _longest(sizes), PIECES[0]
-    while pieces > 1 and (pieces * blocks >= 2 * GPU_BLOCKS or length // pieces < shortest):
+    while pieces > 1:
+        are_long = in_columns and length // pieces >= GPU_LONG_COLUMN_PIECE
+        most = (8 if are_long else 2) * GPU_BLOCKS
+        if pieces * blocks < most and length // pieces >= shortest:
+            break
         pieces //= 2
     axis, is_cut = node.attrs["axes"][which], 1 < pieces <= sizes[which]
     return axis, sizes[which] // pieces if is_cut else 0

@@ -144,7 +144,12 @@ def as_cupy(array: Any) -> Array:
 
 
 def to_dlpack(array: Array, stream: int | None, max_version: tuple[int, int] | None) -> Any:
-    """A capsule of DLPack with an array, for whose current work the stream of the reader waits."""
+    """A capsule of DLPack with an array, for whose current work the stream of the reader waits.
+
+    ValueError for stream 0, which the protocol forbids: it could be two streams.
+    """
+    if stream == 0:
+        raise ValueError("__dlpack__(): expected a valid stream (-1, 1, 2 or its pointer), got 0")
     with array.device:
         return array.__dlpack__(stream=stream, max_version=max_version)
 

@@ -74,6 +74,11 @@ CASES = {
         lambda m: m.sub(m.number(-0.0), f(m)), "%0 = neg(%x) | return %0"),
     "abs_neg": (lambda m: m.abs(m.neg(f(m))), "%0 = abs(%x) | return %0"),
     "cos_neg": (lambda m: m.cos(m.neg(f(m))), "%0 = cos(%x) | return %0"),
+    "sin_neg": (lambda m: m.sin(m.neg(f(m))), "%0 = sin(%x) | %1 = neg(%0) | return %1"),
+    "erf_of_a_negative_multiple": (
+        lambda m: m.mul(m.erf(m.mul(f(m), m.number(-3))), m.number(0.5)),
+        f"%0 = {full(3.0)} | %1 = mul(%x, %0) | %2 = erf(%1) | %3 = {full(-0.5)} | "
+        "%4 = mul(%2, %3) | return %4"),
     "integer_times_zero": (
         lambda m: m.mul(i(m), m.number(0, int32)),
         f"%0 = {full(0, 'int32', '(64,)')} | return %0"),

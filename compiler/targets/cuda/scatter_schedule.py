@@ -49,6 +49,7 @@ SUM_COLUMNS = 128
 SUM_BLOCKS = 132
 SUM_UNROLLED = 8
 JOIN_COLUMNS, JOIN_MEMBERS = 32, 8
+JOIN_BLOCKS = 1056
 # How many neighbours make a piece, by the number of positions.
 PIECES = ((1 << 13, 32), (1 << 16, 64), (1 << 19, 128))
 LARGEST_PIECE = 256
@@ -395,8 +396,13 @@ class JoinSchedule(ScatterSchedule):
     """A block joins the parts of the run that begins in one piece and ends in another."""
 
     @property
-    def column_blocks(self) -> int:
+    def column_groups(self) -> int:
         return parts(self.problem.columns, JOIN_COLUMNS)
+
+    @property
+    def column_blocks(self) -> int:
+        """Blocks that share the columns of a run: no more than keep a GPU busy, most end at once."""
+        return min(self.column_groups, parts(JOIN_BLOCKS, self.problem.pieces - 1))
 
     @cached_property
     def kernel(self) -> Kernel:

@@ -358,11 +358,8 @@ class _Scatter(CudaWriter):
             self._leave("(whole ? 1 : 0)", vector)
 
     def join(self, schedule: JoinSchedule) -> None:
-        problem, integer = self.problem, self.integer
-        blocks = schedule.column_blocks
+        problem, blocks = self.problem, schedule.column_blocks
         piece = "(int)blockIdx.x" if blocks == 1 else f"(int)(blockIdx.x / {blocks})"
-        lane = "threadIdx.x" if blocks == 1 else (
-            f"({integer})(blockIdx.x % {blocks}) * {JOIN_COLUMNS} + threadIdx.x")  # fmt: skip
         self.line(f"const int piece = {piece};")
         self.line(f"const int end = (piece + 1) * {problem.piece};")
         self.line("const int row = rows_in[end - 1];")
@@ -370,30 +367,49 @@ class _Scatter(CudaWriter):
         self.line("if (rows_in[end] != row) return;")
         self.line(f"const int first = piece * {problem.piece};")
         self.line("if (first > 0 && rows_in[first - 1] == row) return;")
-        self.line(f"int low = end, high = {problem.count};  // where the next row begins")
+        self.line("// Where the next row begins: near, as a rule.")
+        self.line("int low = end, step = 1;")
+        with self.block(f"while (low + step < {problem.count} && rows_in[low + step] == row)"):
+            self.line("low += step;")
+            self.line("step *= 2;")
+        self.line(f"int high = min(low + step, {problem.count});")
+        self.line("++low;")
         with self.block("while (low < high)"):
             self.line("const int middle = low + (high - low) / 2;")
             self.line("if (rows_in[middle] == row) low = middle + 1; else high = middle;")
         self.line(f"const int last = (low - 1) / {problem.piece};")
+        self.line(f"__shared__ {self.type} sums[{JOIN_MEMBERS}][{JOIN_COLUMNS}];")
+        groups = schedule.column_groups
+        group = "0" if blocks == 1 else f"(int)(blockIdx.x % {blocks})"
+        if groups == blocks:
+            self.line(f"const int group = {group};")
+            self._join_columns()
+            return
+        with self.block(f"for (int group = {group}; group < {groups}; group += {blocks})"):
+            self._join_columns()
+            self.line("__syncthreads();  // what was shared has been read")
+
+    def _join_columns(self) -> None:
+        """The parts of a run in the columns of a group, by the threads of a block."""
+        problem, integer, columns = self.problem, self.integer, self.problem.columns
+        lane = f"({integer})group * {JOIN_COLUMNS} + threadIdx.x"
         self.line(f"const {integer} column = {lane};")
-        ragged = problem.columns % JOIN_COLUMNS
+        ragged = columns % JOIN_COLUMNS
         self.line(f"{self.type} sum = {self.zero};")
-        columns, two = problem.columns, 2 * problem.columns
         with self.block(f"if (column < {columns})" if ragged else ""):
             step = f"other += {JOIN_MEMBERS}"
-            value = self.add("sum", f"part[({integer})other * {two} + column]")
+            value = self.add("sum", f"part[({integer})other * {2 * columns} + column]")
             self.line("#pragma unroll 4")
             self.line(f"for (int other = piece + 1 + threadIdx.y; other <= last; {step})")
             self.line(f"  sum = {value};")
-        self.line(f"__shared__ {self.type} sums[{JOIN_MEMBERS}][{JOIN_COLUMNS}];")
         self.line("sums[threadIdx.y][threadIdx.x] = sum;")
         self.line("__syncthreads();")
-        self.line(f"if (threadIdx.y > 0{f' || column >= {columns}' if ragged else ''}) return;")
-        self.line(f"sum = part[({integer})piece * {two} + {columns} + column];")
-        self.line("#pragma unroll")
-        self.line(f"for (int member = 0; member < {JOIN_MEMBERS}; ++member) "
-                  f"sum = {self.add('sum', 'sums[member][threadIdx.x]')};")  # fmt: skip
-        place = f"{self._each_column} + ({integer})row * {problem.width}"
-        self.line(f"{memory_type(problem.dtype)}* const place = out + {place};")
-        total = self.add(self._started("*place"), "sum")
-        self.line(f"*place = {narrow(f'({total})', problem.dtype)};")
+        with self.block(f"if (threadIdx.y == 0{f' && column < {columns}' if ragged else ''})"):
+            self.line(f"sum = part[({integer})piece * {2 * columns} + {columns} + column];")
+            self.line("#pragma unroll")
+            self.line(f"for (int member = 0; member < {JOIN_MEMBERS}; ++member) "
+                      f"sum = {self.add('sum', 'sums[member][threadIdx.x]')};")  # fmt: skip
+            place = f"{self._each_column} + ({integer})row * {problem.width}"
+            self.line(f"{memory_type(problem.dtype)}* const place = out + {place};")
+            total = self.add(self._started("*place"), "sum")
+            self.line(f"*place = {narrow(f'({total})', problem.dtype)};")

@@ -271,26 +271,35 @@ extern "C" __global__ void __launch_bounds__(256) k0_scatter_add_join(const floa
   if (rows_in[end] != row) return;
   const int first = piece * 128;
   if (first > 0 && rows_in[first - 1] == row) return;
-  int low = end, high = 320000;  // where the next row begins
+  // Where the next row begins: near, as a rule.
+  int low = end, step = 1;
+  while (low + step < 320000 && rows_in[low + step] == row) {
+    low += step;
+    step *= 2;
+  }
+  int high = min(low + step, 320000);
+  ++low;
   while (low < high) {
     const int middle = low + (high - low) / 2;
     if (rows_in[middle] == row) low = middle + 1; else high = middle;
   }
   const int last = (low - 1) / 128;
-  const int column = threadIdx.x;
+  __shared__ float sums[8][32];
+  const int group = 0;
+  const int column = (int)group * 32 + threadIdx.x;
   float sum = 0.0f;
   if (column < 1) {
     #pragma unroll 4
     for (int other = piece + 1 + threadIdx.y; other <= last; other += 8)
       sum = __fadd_rn(sum, part[(int)other * 2 + column]);
   }
-  __shared__ float sums[8][32];
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  if (threadIdx.y > 0 || column >= 1) return;
-  sum = part[(int)piece * 2 + 1 + column];
-  #pragma unroll
-  for (int member = 0; member < 8; ++member) sum = __fadd_rn(sum, sums[member][threadIdx.x]);
-  float* const place = out + column + (int)row * 1;
-  *place = (__fadd_rn(*place, sum));
+  if (threadIdx.y == 0 && column < 1) {
+    sum = part[(int)piece * 2 + 1 + column];
+    #pragma unroll
+    for (int member = 0; member < 8; ++member) sum = __fadd_rn(sum, sums[member][threadIdx.x]);
+    float* const place = out + column + (int)row * 1;
+    *place = (__fadd_rn(*place, sum));
+  }
 }

@@ -10,14 +10,14 @@
 //    3  launch k0_index_put_count1<<<32, (256, 1)>>>(rows_in = arena+32768 int32[8192], counts = arena int32[8192]) with 1,024 bytes of shared memory
 //    4  launch k0_index_put_place1<<<32, (256, 1)>>>(rows_in = arena+32768 int32[8192], order_in = arena+65536 int32[8192], counts = arena int32[8192], rows_out = arena+98304 int32[8192], order_out = arena+131072 int32[8192]) with 9,216 bytes of shared memory
 //    5  launch k0_index_put_sum<<<512, (128, 1)>>>(values = x1 float32[6291456], rows_in = arena+98304 int32[8192], order_in = arena+131072 int32[8192], out = result0 float32[38597376], part = arena+163840 float32[393216])
-//    6  launch k0_index_put_join<<<6120, (32, 8)>>>(part = arena+163840 float32[393216], rows_in = arena+98304 int32[8192], out = result0 float32[38597376]) with 1,024 bytes of shared memory
+//    6  launch k0_index_put_join<<<1275, (32, 8)>>>(part = arena+163840 float32[393216], rows_in = arena+98304 int32[8192], out = result0 float32[38597376]) with 1,024 bytes of shared memory
 // scatter: starts from 1.0; 37,693 blocks
 // scatter: counts 8 bits; 32 blocks
 // scatter: sorts 8,192 positions by 8 of 16 bits; 32 blocks of 256 threads
 // scatter: counts 8 bits; 32 blocks
 // scatter: sorts 8,192 positions by 8 of 16 bits; 32 blocks of 256 threads
 // scatter: sums pieces of 32, 4 elements at once; 512 blocks of 128 x 1 threads
-// scatter: joins runs of several pieces; 6,120 blocks
+// scatter: joins runs of several pieces; 1,275 blocks
 extern "C" __global__ void __launch_bounds__(256) k0_index_put_start(float* __restrict__ out) {
   const int item = (int)blockIdx.x * 256 + threadIdx.x;
   if (item >= 9649344) return;
@@ -282,33 +282,44 @@ extern "C" __global__ void __launch_bounds__(128) k0_index_put_sum(const float* 
 
 // index_put
 extern "C" __global__ void __launch_bounds__(256) k0_index_put_join(const float* __restrict__ part, const int* __restrict__ rows_in, float* __restrict__ out) {
-  const int piece = (int)(blockIdx.x / 24);
+  const int piece = (int)(blockIdx.x / 5);
   const int end = (piece + 1) * 32;
   const int row = rows_in[end - 1];
   // Only where a run begins in this piece and goes on in the next one.
   if (rows_in[end] != row) return;
   const int first = piece * 32;
   if (first > 0 && rows_in[first - 1] == row) return;
-  int low = end, high = 8192;  // where the next row begins
+  // Where the next row begins: near, as a rule.
+  int low = end, step = 1;
+  while (low + step < 8192 && rows_in[low + step] == row) {
+    low += step;
+    step *= 2;
+  }
+  int high = min(low + step, 8192);
+  ++low;
   while (low < high) {
     const int middle = low + (high - low) / 2;
     if (rows_in[middle] == row) low = middle + 1; else high = middle;
   }
   const int last = (low - 1) / 32;
-  const int column = (int)(blockIdx.x % 24) * 32 + threadIdx.x;
-  float sum = 0.0f;
-  {
-    #pragma unroll 4
-    for (int other = piece + 1 + threadIdx.y; other <= last; other += 8)
-      sum = __fadd_rn(sum, part[(int)other * 1536 + column]);
-  }
   __shared__ float sums[8][32];
-  sums[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y > 0) return;
-  sum = part[(int)piece * 1536 + 768 + column];
-  #pragma unroll
-  for (int member = 0; member < 8; ++member) sum = __fadd_rn(sum, sums[member][threadIdx.x]);
-  float* const place = out + column + (int)row * 768;
-  *place = (__fadd_rn(1.0f, sum));
+  for (int group = (int)(blockIdx.x % 5); group < 24; group += 5) {
+    const int column = (int)group * 32 + threadIdx.x;
+    float sum = 0.0f;
+    {
+      #pragma unroll 4
+      for (int other = piece + 1 + threadIdx.y; other <= last; other += 8)
+        sum = __fadd_rn(sum, part[(int)other * 1536 + column]);
+    }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0) {
+      sum = part[(int)piece * 1536 + 768 + column];
+      #pragma unroll
+      for (int member = 0; member < 8; ++member) sum = __fadd_rn(sum, sums[member][threadIdx.x]);
+      float* const place = out + column + (int)row * 768;
+      *place = (__fadd_rn(1.0f, sum));
+    }
+    __syncthreads();  // what was shared has been read
+  }
 }
