@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 prepare = $(1)/python -m compileall -q tgraph compiler runtime && \
 	$(1)/python -m tgraph.runtime.make_prebuilt
 
-.PHONY: test operations array-api conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
+.PHONY: test operations accuracy array-api conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -67,6 +67,13 @@ operations: $(VENV)/.installed
 conformance: $(VENV)-bench/.installed
 	$(INSTALL:$(RUN)%=$(VENV)-bench/bin%) expecttest
 	$(VENV)-bench/bin/python -W ignore -m tools.conformance $(ARGS)
+
+# docs/accuracy.md and what its test is held to: errors of functions beside mpmath's exact values,
+# in the environment of the benchmarks. ARGS="lgamma erf" prints those of some functions instead.
+accuracy: $(VENV)-bench/.installed
+	$(INSTALL:$(RUN)%=$(VENV)-bench/bin%) mpmath
+	$(VENV)-bench/bin/python -W ignore -m tools.accuracy $(or $(ARGS), \
+		--page docs/accuracy.md --sample tests/accuracy/data/accuracy.npz)
 
 # The official suite of the array API standard, from the folder SUITE that has a checkout of
 # github.com/data-apis/array-api-tests with its submodule; MAX_EXAMPLES for each test.

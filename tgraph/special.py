@@ -20,7 +20,7 @@ from .ops.bessel_functions import i0 as modified_bessel_i0
 from .ops.bessel_functions import i1 as modified_bessel_i1
 from .ops.bessel_waves import bessel_j0, bessel_j1, bessel_y0, bessel_y1, spherical_bessel_j0
 from .ops.elementwise import erf, exp2, expm1, log1p, round
-from .ops.error_functions import entr, erfc, erfcx, log_ndtr, ndtr, ndtri, xlog1py
+from .ops.error_functions import entr, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri, xlog1py
 from .ops.incomplete_gamma import igamma as gammainc
 from .ops.incomplete_gamma import igammac as gammaincc
 from .ops.mathematics import logit, sinc
@@ -39,7 +39,7 @@ from .ops.orthogonal_polynomials import (
     shifted_chebyshev_polynomial_w,
 )
 from .ops.reductions import logsumexp
-from .ops.special_functions import digamma, erfinv, polygamma, xlogy
+from .ops.special_functions import digamma, polygamma, xlogy
 from .ops.special_functions import digamma as psi
 from .ops.special_functions import lgamma as gammaln
 from .ops.zeta_functions import mvlgamma as multigammaln

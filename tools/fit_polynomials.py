@@ -1,6 +1,6 @@
 """Fits polynomials of compiler/targets/cpu/math/*.py and tgraph/ops/random.py: Remez's exchange.
 
-Run: python tools/fit_polynomials.py [name ...]   (needs mpmath, which nothing else here does)
+Run: python tools/fit_polynomials.py [name ...]   (needs mpmath)
 
 Each fit approximates ``target(t)`` on an interval by a polynomial whose weighted error
 ``|weight(t) * (target(t) - p(t))|`` is smallest. The coefficients are then rounded one after the

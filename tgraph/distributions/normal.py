@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from ..core.tensor import Tensor
-from ..ops.special_functions import erfinv
+from ..ops.error_functions import erfinv
 from . import constraints
 from .exp_family import ExponentialFamily
 from .utils import broadcast_all, standard_normal

@@ -92,13 +92,19 @@ def _far(size: Tensor, order: int, first: bool) -> Tensor:
     place = e.sub(e.mul(e.mul(inverse, inverse), 128), 1)
     even = chebyshev(place, (_P0, _P1)[order])
     odd = e.mul(chebyshev(place, (_Q0, _Q1)[order]), inverse)
-    phase = e.sub(e.where(e.isinf(large), 0.0, large), (2 * order + 1) * math.pi / 4)
-    cosine, sine = e.cos(phase), e.sin(phase)
+    angle = e.where(e.isinf(large), 0.0, large)
+    # Of the angle less pi / 4 or 3 / 4 * pi, times sqrt(2), from those of the angle itself: the
+    # difference would be rounded, which is much where the angle is large.
+    cosine, sine = e.cos(angle), e.sin(angle)
+    if order:
+        cosine, sine = e.sub(sine, cosine), e.neg(e.add(sine, cosine))
+    else:
+        cosine, sine = e.add(cosine, sine), e.sub(sine, cosine)
     if first:
         wave = e.sub(e.mul(even, cosine), e.mul(odd, sine))
     else:
         wave = e.add(e.mul(even, sine), e.mul(odd, cosine))
-    return e.mul(wave, e.sqrt(e.mul(inverse, 2 / math.pi)))
+    return e.mul(wave, e.sqrt(e.mul(inverse, 1 / math.pi)))
 
 
 def _first_kind(x: Tensor, order: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""The gamma function's logarithm and its derivatives, the inverse of erf, and x * log(y).
+"""The gamma function's logarithm and its derivatives, and x * log(y).
 
 All are compositions, computed in float64 and rounded: series near the points where a formula would
 cancel, the asymptotic expansions behind a shift of the argument elsewhere (Abramowitz and Stegun,
@@ -19,7 +19,7 @@ from ..core.operands import Operand, as_float, cast, promote_float, with_a_tenso
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
-from ..core.vjp_rules import OUTPUT, input_vjp
+from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import float64
 from . import elementwise as e
 
@@ -45,7 +45,7 @@ _NEAR_TWO = (
 )
 
 
-def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
+def polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
     value: Any = coefficients[-1]
     for each in reversed(coefficients[:-1]):
         value = e.add(e.mul(x, value), each)
@@ -83,27 +83,26 @@ def _lgamma(x: Tensor) -> Tensor:
 
 
 def _lgamma_of_positive(x: Tensor) -> Tensor:
+    """Up to 8.5 from the neighbourhood of 2, as gamma(x + 1) is x * gamma(x)."""
     below = e.lt(x, 0.5)
     y = e.where(below, e.add(x, 1), x)
     left = e.lt(y, 1.5)
     t = e.sub(e.where(left, e.add(y, 1), y), 2)
-    near = e.mul(t, _polynomial(t, _NEAR_TWO))
-    near = e.sub(near, e.where(left, e.log(y), 0))
-    shifted = e.lt(y, 8)
-    w = e.where(shifted, e.add(y, 6), y)
-    far = _stirling(w)
-    product: Any = y
-    for k in range(1, 6):
-        product = e.mul(product, e.add(y, k))
-    far = e.sub(far, e.where(shifted, e.log(e.where(shifted, product, 1)), 0))
-    value = e.where(e.lt(y, 2.5), near, far)
+    product: Any = 1.0
+    for _ in range(6):
+        above = e.gt(t, 0.5)
+        product = e.where(above, e.mul(e.add(t, 1), product), product)
+        t = e.where(above, e.sub(t, 1), t)
+    near = e.mul(t, polynomial(t, _NEAR_TWO))
+    near = e.add(near, e.where(left, e.neg(e.log(y)), e.log(product)))
+    value = e.where(e.lt(y, 8), near, _stirling(e.maximum(y, 8.0)))
     return e.sub(value, e.where(below, e.log(x), 0))
 
 
 def _stirling(w: Tensor) -> Tensor:
     inverse = e.reciprocal(w)
     terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(EVEN_BERNOULLI, 1)]
-    series = e.mul(inverse, _polynomial(e.mul(inverse, inverse), terms))
+    series = e.mul(inverse, polynomial(e.mul(inverse, inverse), terms))
     main = e.mul(e.sub(w, 0.5), e.sub(e.log(w), 1))
     return e.add(e.add(main, 0.5 * math.log(2 * math.pi) - 0.5), series)
 
@@ -136,7 +135,7 @@ def _digamma(x: Tensor) -> Tensor:
     terms = [b / (2 * k) for k, b in enumerate(EVEN_BERNOULLI[:7], 1)]
     inverse = e.reciprocal(w)
     square = e.mul(inverse, inverse)
-    value = e.sub(e.sub(e.log(w), e.mul(inverse, 0.5)), e.mul(square, _polynomial(square, terms)))
+    value = e.sub(e.sub(e.log(w), e.mul(inverse, 0.5)), e.mul(square, polynomial(square, terms)))
     total: Any = e.reciprocal(y)
     for k in range(1, SHIFT):
         total = e.add(total, e.reciprocal(e.add(y, k)))
@@ -186,7 +185,7 @@ def _polygamma(x: Tensor, n: int) -> Tensor:
     y = e.where(negative, e.sub(1, wide), wide)
     value = e.mul(_hurwitz(n + 1, y), float((-1) ** (n + 1) * math.factorial(n)))
     cotangent = e.reciprocal(e.tan(e.mul(_to_nearest(wide), math.pi)))
-    bend = e.mul(_polynomial(cotangent, _cotangent_derivative(n)), math.pi ** (n + 1))
+    bend = e.mul(polynomial(cotangent, _cotangent_derivative(n)), math.pi ** (n + 1))
     reflected = e.sub(e.mul(value, (-1) ** n), bend)
     return cast(e.where(negative, reflected, value), x._type.dtype)
 
@@ -202,7 +201,7 @@ def _hurwitz(s: int, x: Tensor) -> Tensor:
         terms[2 * k - 1] = b * rising / math.factorial(2 * k)
         rising *= (s + 2 * k - 1) * (s + 2 * k)
     inverse = e.reciprocal(w)
-    tail = e.mul(e.pow(inverse, s), _polynomial(inverse, terms))
+    tail = e.mul(e.pow(inverse, s), polynomial(inverse, terms))
     return e.add(total, e.add(e.div(e.pow(inverse, s - 1), s - 1), tail))
 
 
@@ -223,54 +222,6 @@ def _cotangent_derivative(n: int) -> tuple[float, ...]:
 @planned
 def _polygamma_vjp(g: Tensor, out: TensorType, x: Tensor, n: int) -> Tensor:
     return e.mul(g, _polygamma(x, n=n + 1))
-
-
-# The first guess of erfinv, quotients of polynomials: in x**2 for |x| <= 0.7, else in
-# sqrt(-log((1 - |x|) / 2)). Two steps of Newton make it exact.
-_CENTER = (
-    (0.886226899, -1.645349621, 0.914624893, -0.140543331),
-    (1.0, -2.118377725, 1.442710462, -0.329097515, 0.012229801),
-)
-_TAIL = (
-    (-1.970840454, -1.624906493, 3.429567803, 1.641345311),
-    (1.0, 3.543889200, 1.637067800),
-)
-
-
-@public(method=True, inplace=True, out=True)
-def erfinv(input: Tensor) -> Tensor:
-    """The inverse of `erf`: infinite at -1 and 1, NaN beyond.
-
-    >>> import tgraph as tg
-    >>> tg.erfinv(tg.erf(tg.tensor([0.5])))
-    tensor([0.5000])
-    """
-    return _erfinv(as_float(input, "erfinv"))
-
-
-@composite("erfinv")
-@planned
-def _erfinv(x: Tensor) -> Tensor:
-    wide = cast(x, float64)
-    size = e.abs(wide)
-    center, tail = (
-        e.div(*(_polynomial(z, each) for each in fraction))
-        for z, fraction in (
-            (e.mul(wide, wide), _CENTER),
-            (e.sqrt(e.neg(e.log(e.mul(e.sub(1, size), 0.5)))), _TAIL),
-        )
-    )
-    value = e.where(e.le(size, 0.7), e.mul(wide, center), e.mul(e.sgn(wide), tail))
-    for _ in range(2):  # steps of Newton
-        slope = e.mul(e.exp(e.neg(e.mul(value, value))), 2 / math.sqrt(math.pi))
-        value = e.sub(value, e.div(e.sub(e.erf(value), wide), slope))
-    return cast(e.where(e.eq(size, 1), e.mul(wide, math.inf), value), x._type.dtype)
-
-
-@input_vjp(_erfinv, saves=(OUTPUT,))
-@planned
-def _erfinv_vjp(g: Tensor, out: Tensor, x: TensorType) -> Tensor:
-    return e.mul(g, e.mul(e.exp(e.mul(out, out)), math.sqrt(math.pi) / 2))
 
 
 @public(method=True, inplace=True, out=True)

@@ -45,6 +45,7 @@ def _zeta(s: Tensor, x: Tensor) -> Tensor:
         total = e.add(total, e.mul(e.mul(power, rising), b / math.factorial(2 * k)))
         rising = e.mul(rising, e.mul(e.add(s, 2 * k - 1), e.add(s, 2 * k)))
         power = e.mul(power, e.mul(inverse, inverse))
+    total = e.where(e.isinf(s), e.pow(x, e.neg(s)), total)
     pole = e.logical_and(e.le(x, 0), e.eq(x, e.floor(x)))
     odd = e.logical_and(e.lt(x, 0), e.ne(s, e.floor(s)))
     total = e.where(pole, math.inf, e.where(odd, math.nan, total))
