@@ -67,6 +67,7 @@ PASSES = (
     _late("roll_loops", _is_large, "loops of Python are compiled as one turn"),
     # Before the algebra, which is that of real numbers.
     _late("split_complex", has_complex, "complex values are pairs of real ones from here on"),
+    _late("split_repacked", _has(p.repack), "integers of other sizes in the same bytes are shifts"),
     Pass("eliminate_common", eliminate_common, "equal values are one node, large constants too"),
     # Before the algebra, as where a joint graph is divided into plans: there and here alike.
     _late("fuse_attention_gradients", _has_products_of_weights, "gradients store no weights"),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .array_functions_elementwise import Array, Function, quietly
-from .dtypes import from_numpy_dtype
+from .dtypes import DType, from_numpy_dtype
 
 
 def _complex(xp: Any, re: Array, im: Array) -> Array:
@@ -31,9 +31,19 @@ def view_as_complex(xp: Any, x: Array) -> Array:
     return x.view(from_numpy_dtype(x.dtype).to_complex().numpy)[..., 0]
 
 
+def _repack(xp: Any, x: Array, source: DType, dtype: DType) -> Array:
+    """The bytes along the last axis as integers of another size, in the same memory if possible."""
+    return (x if _lies_together(x) else xp.ascontiguousarray(x)).view(dtype.numpy)
+
+
+def _lies_together(x: Array) -> bool:
+    return bool(x.strides[-1] == x.itemsize or x.flags.c_contiguous)
+
+
 FUNCTIONS: dict[str, Function] = {
     "complex": _complex,
     "conj": _conj,
     "view_as_real": view_as_real,
     "view_as_complex": view_as_complex,
+    "repack": _repack,
 }

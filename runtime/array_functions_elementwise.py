@@ -236,6 +236,11 @@ def _cast(xp: Any, x: Array, dtype: DType) -> Array:
     return quietly(x.astype, dtype.numpy)
 
 
+def _bitcast(xp: Any, x: Array, dtype: DType) -> Array:
+    """The same memory as elements of another type of the same size; bytes are True but for 0."""
+    return as_array(x.view(np.uint8) != 0) if dtype.kind == "bool" else x.view(dtype.numpy)
+
+
 def _truncated(xp: Any, x: Array) -> Array:
     """Floats as int64. CuPy's conversion takes the nearest integer, and 0 for negative bytes."""
     if x.dtype.itemsize == 2:
@@ -294,6 +299,7 @@ FUNCTIONS: dict[str, Function] = {
     "remainder": _checked(in_float32(_remainder)),
     "pow": _checked(in_float32(_pow)),
     "cast": _cast,
+    "bitcast": _bitcast,
     "where": _where,
     "require": _require,
     "copy": _copy,

@@ -8,6 +8,7 @@ import numpy as np
 from opcase import (
     ANY,
     FLOATS,
+    INTEGERS,
     NUMBERS,
     Array,
     below,
@@ -29,10 +30,31 @@ def moves(name: str, function: Any, reference: Any, *arguments: Any, **options: 
     case(name, function, reference, *arguments, **{"dtypes": ANY, "tolerance": 0, **options})
 
 
+def _as32(x: Array) -> Array:
+    """A row's floats come as float64, and are made float32 for it."""
+    return x.astype(np.float32) if x.dtype == np.float64 else x
+
+
 moves("reshape", lambda x: tg.reshape(x, (4, -1)), lambda x: x.reshape(4, -1), CUBE)
 moves("reshape to scalar", lambda x: x.reshape(()), lambda x: x.reshape(()), (1, 1))
 moves("reshape_as", lambda x, y: x.reshape_as(y), lambda x, y: x.reshape(y.shape), CUBE, (6, 4))
 moves("view", lambda x: x.view(6, 4), lambda x: x.reshape(6, 4), CUBE, layouts=False)
+for _name, _dtypes in [("floats", (tg.float32,)), ("integers", INTEGERS)]:
+    case(
+        f"view dtype of {_name}",
+        lambda x: (
+            x.view(tg.uint8),
+            x.view(tg.int64),
+            x.abs().view(tg.int64)[0].view(tg.complex64),
+        ),
+        lambda x: (_as32(x).view(np.uint8), _as32(x).view(np.int64), _as32(abs(x))[0].view("c8")),
+        (2, 16),
+        dtypes=_dtypes,
+        result=(tg.uint8, tg.int64, tg.complex64),
+        gradient=False,
+        layouts=False,
+        tolerance=0,
+    )
 moves(
     "view_as",
     lambda x, y: x.view_as(y),

@@ -132,7 +132,7 @@ PAIRS = [
     (primitive, dtype)
     for primitive in ELEMENTWISE
     for dtype in REAL_DTYPES
-    if supports(primitive, dtype) and primitive not in (p.cast, p.require)
+    if supports(primitive, dtype) and primitive not in (p.cast, p.bitcast, p.require)
 ]
 
 
@@ -175,6 +175,21 @@ def test_cast(source: DType, target: DType) -> None:
     want = evaluate("cast", [values], {"dtype": target})
     for how, have in compiled_values(p.cast, [values], {"dtype": target}):
         report(differing(want, have, 0), [values], want, have, f"cast, {how}")
+
+
+@pytest.mark.parametrize("source", REAL_DTYPES, ids=str)
+def test_bitcast(source: DType) -> None:
+    values = special(source)
+    x = input_node("x", type_of(values))
+    targets = [each for each in REAL_DTYPES if each.itemsize == source.itemsize]
+    graph = Graph([x], [Builder().apply(p.bitcast, [x], {"dtype": each}) for each in targets])
+    for run in (cpu_executable(graph).run, compile_graph(graph).run):
+        for target, have in zip(targets, run([values]), strict=True):
+            want = evaluate("bitcast", [values], {"dtype": target})
+            wrong = (have.view(np.uint8) != want.view(np.uint8)).reshape(values.size, -1).any(1)
+            if target.is_half:  # of which NaN stays NaN, but a signalling one becomes quiet
+                wrong &= (want == want) | (have == have)
+            report(wrong, [values], want, have, f"bitcast to {target}")
 
 
 # -- reductions ------------------------------------------------------------------------------

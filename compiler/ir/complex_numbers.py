@@ -1,10 +1,12 @@
-"""Primitives that make complex numbers of real ones, and show the real ones in them.
+"""Primitives that make complex numbers of real ones, and show the parts that numbers are made of.
 
 - `complex(re, im)`: of two floats each, which broadcast, a complex number;
 - `conj(x)`: the conjugates;
 - `view_as_real(x)`: a complex x of shape S as floats of shape [*S, 2], real parts first, in the
   same memory;
-- `view_as_complex(x)`: the other way round.
+- `view_as_complex(x)`: the other way round;
+- `repack(x; source, dtype)`: unsigned integers, which `source` names, as those of another size, of
+  which the last axis has more or less, in the same memory.
 """
 
 from __future__ import annotations
@@ -81,6 +83,17 @@ def _infer_view_as_complex(types: Types, attrs: Attrs) -> TensorType:
     return TensorType(x.shape[:-1], x.dtype.to_complex(), x.device)
 
 
+def _infer_repack(types: Types, attrs: Attrs) -> TensorType:
+    (x,), dtype = types, attrs["dtype"]
+    if x.dtype is not attrs["source"] or {x.dtype.kind, dtype.kind} != {"uint"} or not x.shape:
+        raise IRTypeError(f"repack expected unsigned integers along an axis, got {x} and {dtype}")
+    *outer, last = x.shape
+    old, new = x.dtype.itemsize, dtype.itemsize
+    if last * old % new:
+        raise IRTypeError(f"repack expected a last axis of whole elements of {dtype}, got {x}")
+    return TensorType((*outer, last * old // new), dtype, x.device)
+
+
 def _primitive(name: str, infer: object, arity: int = 1) -> Primitive:
     made = Primitive(name, Family.COMPLEX, infer, arity=arity, exact=True)  # type: ignore[arg-type]
     return register(made)
@@ -90,3 +103,4 @@ complex_ = _primitive("complex", _infer_complex, arity=2)
 conj = _primitive("conj", _infer_conj)
 view_as_real = _primitive("view_as_real", _infer_view_as_real)
 view_as_complex = _primitive("view_as_complex", _infer_view_as_complex)
+repack = _primitive("repack", _infer_repack)

@@ -60,6 +60,13 @@ def _infer_cast(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     return types[0].with_dtype(attrs["dtype"])
 
 
+def _infer_bitcast(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    (x,), dtype = types, attrs["dtype"]
+    if x.dtype.is_complex or dtype.is_complex or x.dtype.itemsize != dtype.itemsize:
+        raise IRTypeError(f"bitcast expected real types of one size, got {x} and {dtype}")
+    return x.with_dtype(dtype)
+
+
 def _infer_where(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     condition, *values = types
     if condition.dtype is not bool_:
@@ -123,6 +130,9 @@ logical_not = _unary("logical_not", _same(("bool",)), involution=True, exact=Tru
 bitwise_not = _unary("bitwise_not", _same(_BITS), involution=True, exact=True)
 copy = _unary("copy", _same(_ANY), idempotent=True, exact=True)
 cast = _unary("cast", _infer_cast, exact=True, discontinuous=True)
+# The bits of an element as another type of the same size. 16-bit floats lie in registers as
+# float32, where a signalling NaN becomes a quiet one; a byte is True where it is not 0.
+bitcast = _unary("bitcast", _infer_bitcast, exact=True, discontinuous=True)
 
 add = _binary(
     "add", _same(_NUMBER), commutative=True, associative=True, identity=0, reproducible=True

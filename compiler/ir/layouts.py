@@ -18,9 +18,10 @@ from .shapes import Shape, are_plain_ints, are_same, contiguous_strides, is_one,
 from .types import TensorType
 
 Strides = tuple[int, ...]
-ALIASING = frozenset(
-    {"reshape", "permute", "broadcast", "slice", "unfold", "view_as_real", "view_as_complex"}
-)
+ALIASING = frozenset({
+    "reshape", "permute", "broadcast", "slice", "unfold", "view_as_real", "view_as_complex",
+    "bitcast", "repack",
+})  # fmt: skip
 """The primitives whose results show the memory of their input, as in PyTorch (flip copies)."""
 _ORDERED_ALIKE = frozenset({"flip", "conj", "complex"})
 
@@ -175,6 +176,12 @@ def step_strides(
             for start, stop, by in zip(attrs["starts"], attrs["stops"], steps, strict=True)
         )
         return sizes, tuple(stride * by for stride, by in zip(strides, steps, strict=True))
+    if name == "bitcast":
+        return shape, strides
+    if name == "repack":
+        old, new = attrs["source"].itemsize, attrs["dtype"].itemsize
+        steps = (stride * old // new for stride in strides[:-1])
+        return (*shape[:-1], shape[-1] * old // new), (*steps, 1)
     if name == "view_as_real":
         return (*shape, 2), (*(2 * stride for stride in strides), 1)
     if name == "view_as_complex":

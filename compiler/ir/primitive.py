@@ -28,7 +28,7 @@ class Family(Enum):
     RANDOM = "random"  # counter-based random bits
     SCAN = "scan"  # every element is made of all before it
     SORT = "sort"  # puts elements in order
-    COMPLEX = "complex"  # complex numbers and their parts, which no pass behind the first ones sees
+    COMPLEX = "complex"  # numbers and their parts, which no pass behind the first ones sees
     TRANSFER = "transfer"  # the same elements on another device
     SEVERAL = "several"  # has several results, made at once by native code
     LIBRARY = "library"  # a routine of a library of linear algebra

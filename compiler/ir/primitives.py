@@ -1,6 +1,6 @@
 """Every primitive under one name: `from tgraph.compiler.ir import primitives as p`."""
 
-from .complex_numbers import complex_, conj, view_as_complex, view_as_real
+from .complex_numbers import complex_, conj, repack, view_as_complex, view_as_real
 from .contractions import attention, attention_gradient, attention_rows, convolution, matmul
 from .control import branch, loop
 from .elementwise import (
@@ -10,6 +10,7 @@ from .elementwise import (
     asin,
     atan,
     atan2,
+    bitcast,
     bitwise_and,
     bitwise_not,
     bitwise_or,
@@ -106,6 +107,7 @@ __all__ = [
     "attention_gradient",
     "attention_rows",
     "barrier",
+    "bitcast",
     "bitwise_and",
     "bitwise_not",
     "bitwise_or",
@@ -179,6 +181,7 @@ __all__ = [
     "random_bits",
     "reciprocal",
     "remainder",
+    "repack",
     "require",
     "reshape",
     "round_",

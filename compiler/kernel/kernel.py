@@ -211,4 +211,7 @@ def _format_instr(kernel: Kernel, number: int, instr: Instr) -> str:
             return f"%{number} = random_bits({args}; {instr.index})"
         case "cast":
             return f"%{number} = cast {args} to {instr.value.name}"
+        case "bitcast":
+            source, target = instr.value
+            return f"%{number} = bitcast {args} from {source.name} to {target.name}"
     return f"%{number} = {instr.op} {args}"

@@ -200,6 +200,12 @@ class _Interpreter:
         target: DType = instr.value
         return cast(Array, evaluate("cast", args, {"dtype": target}).astype(instr.dtype.numpy))
 
+    def _bitcast_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
+        source, target = instr.value
+        bits = args[0].astype(source.numpy)
+        found = evaluate("bitcast", [bits], {"dtype": target})
+        return cast(Array, found.astype(instr.dtype.numpy))
+
     def _random_bits_instr(self, stage: Stage, instr: Instr, args: list[Array]) -> Array:
         assert instr.index is not None
         at = np.broadcast_to(self.index(instr.index), self.shape)

@@ -36,6 +36,9 @@ def emit(body: Body, node: Node, coords: Coords, args: Sequence[int]) -> int:
         return _combine(body, node, args)
     if node.primitive is p.cast:
         return body.add(Instr("cast", tuple(args), dtype, value=node.attrs["dtype"]))
+    if node.primitive is p.bitcast:
+        types = node.inputs[0].type.dtype, node.type.dtype
+        return body.add(Instr("bitcast", tuple(args), dtype, value=types))
     return body.add(Instr(name, tuple(args), dtype))
 
 

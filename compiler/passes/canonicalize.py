@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...runtime.dtypes import DType
+from ...runtime.dtypes import DType, bool_
 from ..ir import Family, Node
 from ..ir import primitives as p
 from ..ir.node import attr_key
@@ -318,6 +318,18 @@ def cast_in_one_step(build: RewriteBuilder, node: Node) -> Node | None:
     return None
 
 
+@rewrite(p.bitcast)
+def bitcast_in_one_step(build: RewriteBuilder, node: Node) -> Node | None:
+    (x,) = node.inputs
+    target = node.attrs["dtype"]
+    if x.type.dtype is target:
+        return x
+    # A boolean in between loses bits, a 16-bit float the payload of a signalling NaN.
+    if x.primitive is p.bitcast and not (x.type.dtype is bool_ or x.type.dtype.is_half):
+        return call(build, p.bitcast, x.inputs[0], dtype=target)
+    return None
+
+
 def loses_nothing(source: DType, target: DType) -> bool:
     """Whether every value of `source` is exactly one of `target`."""
     if source is target or source.kind == "bool":
@@ -368,4 +380,5 @@ RULES = (
     reduction_over_nothing_is_reshape,
     position_among_one_is_zero,
     cast_in_one_step,
+    bitcast_in_one_step,
 )

@@ -42,7 +42,9 @@ def numbers(build: RewriteBuilder, node: Node) -> Node | None:
         return full(build, node.type, computed(function, *values))
     operands = [_scalar(each.attrs["value"], each.type.dtype) for each in node.inputs]
     value = _evaluated(node, operands)
-    return None if value is None else full(build, node.type, value.item())
+    if value is None or (node.primitive is p.bitcast and value != value):
+        return None  # the number of a NaN has no bits to speak of
+    return full(build, node.type, value.item())
 
 
 def _scalar(value: Any, dtype: DType) -> Any:

@@ -58,6 +58,36 @@ def test_set_points_elsewhere() -> None:
         tg.compile(lambda x: x.set_(other))(tg.ones(2))
 
 
+def test_the_bits_of_values_that_have_no_memory_yet() -> None:
+    """Compiled, a view of another type is written through, and follows writes, as in memory."""
+
+    def written(x: tg.Tensor) -> tuple[tg.Tensor, ...]:
+        y = x * 1
+        pairs, whole = y.view(tg.complex64), y[1:].view(tg.int16)
+        y.mul_(2)
+        whole[0, :2] = 1
+        pairs[0, 1] = 3 - 1j
+        return y, whole, pairs, y.as_strided((2,), (3,), 1).view(tg.int32)
+
+    x = tg.arange(8.0).reshape(2, 4)
+    for found, wanted in zip(tg.compile(written)(x), written(x), strict=True):
+        assert found.equal(wanted) and found.stride() == wanted.stride()
+    # Nothing of it has a gradient, as in PyTorch.
+    leaf = x.clone().requires_grad_()
+    bits = leaf.view(tg.float64)
+    assert (
+        not bits.requires_grad and not tg.compile(lambda x: x.view(tg.float64))(leaf).requires_grad
+    )
+    _, tangent = tg.func.jvp(lambda x: x.view(tg.int32).view(tg.float32) * x, (x,), (x * 0 + 1,))
+    assert tangent.equal(x)
+    assert tg.vmap(lambda row: row.view(tg.uint8))(x).equal(x.view(tg.uint8))
+    halves = tg.compile(lambda x: x.view(tg.float64), dynamic={"x": 1})
+    assert halves(x).equal(x.view(tg.float64)) and halves(x[:, :2]).shape == (2, 1)
+    for give in (halves, lambda x: x.view(tg.float64)):
+        with pytest.raises(RuntimeError, match=r"self\.size\(-1\) must be divisible by 2"):
+            give(x[:, :3])
+
+
 def test_as_strided_is_a_view_with_a_gradient() -> None:
     x = tg.arange(12.0, requires_grad=True)
     shown = (x * 1).as_strided((2, 3), (2, 1), 4)

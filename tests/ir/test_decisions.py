@@ -27,7 +27,7 @@ ATTRS = {
 
 def applied(primitive):
     """The primitive on floats, or None where it has none."""
-    if primitive.family not in ATTRS or primitive is p.cast:
+    if primitive.family not in ATTRS or primitive in (p.cast, p.bitcast):
         return None
     types = [TensorType((40, 30), float32)] * primitive.arity
     if primitive is p.where:

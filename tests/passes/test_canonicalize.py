@@ -198,6 +198,14 @@ CASES = {
         lambda m: m.cast(m.cast(m.input(3), dtype=float16), dtype=float32),
         "%0 = cast(%x; dtype=float16) | %1 = cast(%0; dtype=float32) | return %1",
     ),
+    "bitcasts_in_one_step": (
+        lambda m: m.bitcast(m.bitcast(m.input(3, dtype=int32), dtype=float32), dtype=int32),
+        "return %x",
+    ),
+    "bitcasts_that_lose": (
+        lambda m: m.bitcast(m.bitcast(m.input(3, dtype=int16), dtype=bfloat16), dtype=float16),
+        "%0 = bitcast(%x; dtype=bfloat16) | %1 = bitcast(%0; dtype=float16) | return %1",
+    ),
     "uniform_constant": (
         lambda m: m.add(m.input(2), m.constant(value=np.float32([3, 3]))),
         "%0 = full(dtype=float32, shape=(), value=3.0) | %1 = add(%x, %0) | return %1",

@@ -21,6 +21,10 @@ from tgraph.runtime.dtypes import (
     from_numpy_dtype,
     int32,
     int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 
 Case = tuple[str, list[np.ndarray], dict[str, Any]]
@@ -64,7 +68,7 @@ def _elementwise(name: str, arity: int) -> Iterator[Case]:
             if name == "require":
                 yield name, [np.ones(arrays[0].shape, bool), arrays[1]], {"message": "wrong"}
                 continue
-            if name == "cast":
+            if name in ("cast", "bitcast"):
                 for target in REAL_DTYPES:
                     yield name, arrays, {"dtype": target}
             else:
@@ -262,6 +266,11 @@ def _swapped(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _complex(name: str) -> Iterator[Case]:
+    if name == "repack":
+        for source, target in itertools.permutations((uint8, uint16, uint32, uint64), 2):
+            given = sample((2, 16), source) if source is uint8 else sample((2, 8), source)
+            yield name, [given], {"source": source, "dtype": target}
+        return
     for dtype in (float32, float64):
         for shape in [(), (3,), (2, 0), (2, 3)]:
             re, im = sample(shape, dtype), sample(shape, dtype, 1)

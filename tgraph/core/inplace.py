@@ -376,6 +376,10 @@ def _written_step(parent: Tensor, step: ViewStep, new: Tensor) -> Tensor:
             return apply(p.permute, new, axes=inverse)
         case "slice":
             return apply(p.slice_update, parent, new, **attrs)
+        case "bitcast":
+            return apply(p.bitcast, new, dtype=parent._type.dtype)
+        case "repack":
+            return apply(p.repack, new, source=attrs["dtype"], dtype=attrs["source"])
         case "view_as_real":
             return of_pairs(new)
         case "view_as_complex":

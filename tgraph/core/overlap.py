@@ -57,8 +57,15 @@ def span_of(tensor: Tensor) -> Span:
         return Span(0, tensor._type.shape, strides_of(tensor))
     start, shape, strides = span_of(view.base)
     for step in view.steps:
+        attrs = step.attrs
         if step.primitive is p.slice_:
-            start += sum(at * stride for at, stride in zip(step.attrs["starts"], strides))
+            start += sum(at * stride for at, stride in zip(attrs["starts"], strides))
+        elif step.primitive is p.view_as_real:
+            start = start * 2
+        elif step.primitive is p.view_as_complex:
+            start = start // 2
+        elif step.primitive is p.repack:
+            start = start * attrs["source"].itemsize // attrs["dtype"].itemsize
         shape, strides = stride_step(step, shape, strides)
     return Span(start, shape, strides)
 

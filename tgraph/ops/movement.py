@@ -35,6 +35,7 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Size, Tensor, strides_of
 from ..core.views import base_to_view, would_alias
+from .bits import bits_as
 
 Sizes = int | Sequence[int]
 
@@ -488,10 +489,10 @@ def seen_from_base(view: Tensor, span: Span) -> Tensor | None:
     flat = None if base is None else in_order_of_memory(base)
     if base is None or flat is None:
         return None
-    if base._type.dtype.is_complex and not view._type.dtype.is_complex:
-        flat = reshape(apply(p.view_as_real, flat), -1)
-    elif view._type.dtype.is_complex and not base._type.dtype.is_complex:
-        flat = apply(p.view_as_complex, reshape(flat, (-1, 2)))
+    if view._type.dtype is not base._type.dtype:
+        if base._type.nbytes % view._type.dtype.itemsize:
+            return None
+        flat = bits_as(flat, view._type.dtype)
     return strided(slice_axis(flat, 0, span.start, flat._type.shape[0]), span)
 
 

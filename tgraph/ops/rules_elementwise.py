@@ -16,7 +16,7 @@ from ..core.complex_parts import conjugate, of_pairs, part
 from ..core.dispatch import apply, zeros_of
 from ..core.planned import planned
 from ..core.tensor import Tensor
-from ..core.vjp_rules import OUTPUT, input_vjp
+from ..core.vjp_rules import NON_DIFFERENTIABLE, OUTPUT, input_vjp
 from . import elementwise as e
 
 _LN2 = math.log(2.0)
@@ -79,6 +79,9 @@ def _view_as_real(g: Tensor, out: TensorType, x: TensorType) -> Any:
 @input_vjp(p.view_as_complex)
 def _view_as_complex(g: Tensor, out: TensorType, x: TensorType) -> Any:
     return apply(p.view_as_real, g)
+
+
+NON_DIFFERENTIABLE.update((p.bitcast, p.repack))
 
 
 @input_vjp(p.cast)

@@ -16,10 +16,12 @@ from ..core.grad_mode import no_grad
 from ..core.overlap import Span, span_of
 from ..core.public import public
 from ..core.tensor import Tensor, View, intern_type, root_of, storage_of, wrap
+from ..core.views import detach
 from ..runtime.arrays import module_of
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
 from . import movement as m
+from .bits import bits_as
 from .movement import as_sizes, in_order_of_memory, seen_from_base, slice_axis, strided
 from .storage import UntypedStorage, untyped_storage
 
@@ -76,21 +78,15 @@ def view(input: Tensor, *shape: Any, dtype: DType | None = None) -> Tensor:
 def _view_of_dtype(input: Tensor, dtype: DType) -> Tensor:
     """The memory of `input` as elements of `dtype`: other sizes of elements change the last size.
 
-    Integers have no gradient, and floats read from other floats none that would mean something.
+    Nothing of it has a gradient, as in PyTorch.
     """
     shape, old, _ = input._type
-    if current_context().tracing:
-        raise RuntimeError(
-            "view(dtype) in a traced function: a trace has no memory that could be read as another "
-            "type. Call it outside; for complex numbers use view_as_real() and view_as_complex()"
-        )
-    if input.requires_grad and dtype.is_differentiable:
-        raise RuntimeError(
-            f"view({dtype}) of a tensor of {old} that requires grad has no gradient; use "
-            "detach(), or view_as_real() and view_as_complex() for complex numbers"
-        )
+    context = current_context()
+    has_memory = not (context.tracing or context.lifts)
     span = span_of(settled(input))
     if old.itemsize == dtype.itemsize:
+        if not has_memory:
+            return bits_as(detach(input), dtype)
         return tensor_over(untyped_storage(input), dtype, *span)
     said = f"to view {old} as {dtype} (different element sizes)"
     if not shape:
@@ -104,15 +100,18 @@ def _view_of_dtype(input: Tensor, dtype: DType) -> Tensor:
         strides = [step * ratio for step in strides[:-1]]
     else:
         ratio = dtype.itemsize // old.itemsize
+        outer = enumerate(strides[:-1] if input._type.numel else ())
         for number, what in (
             (sizes[-1], "self.size(-1)"),
             (start, "self.storage_offset()"),
-            *((step, f"self.stride({at})") for at, step in enumerate(strides[:-1])),
+            *((step, f"self.stride({at})") for at, step in outer),
         ):
             if number % ratio:
                 raise RuntimeError(f"{what} must be divisible by {ratio} {said}, but got {number}")
         start, sizes[-1] = start // ratio, sizes[-1] // ratio
         strides = [step // ratio for step in strides[:-1]]
+    if not has_memory:
+        return bits_as(detach(input), dtype)
     return tensor_over(untyped_storage(input), dtype, start, sizes, [*strides, 1])
 
 

@@ -21,7 +21,7 @@ from ...kernel.index import (
 )
 from ...kernel.kernel import Instr, Stage
 from .function_writer import Writer
-from .scalar import TEMPLATES, convert, literal, memory_type, narrow, widen
+from .scalar import TEMPLATES, bitcast, convert, literal, memory_type, narrow, widen
 from .schedule import Schedule
 from .storage import Storage
 
@@ -133,6 +133,8 @@ class StageBody:
                 return self.storage.saved(instr.value, self._index(instr.index))
             case "cast":
                 return convert(self.writer, args[0], self._dtype(instr.args[0]), instr.value)
+            case "bitcast":
+                return bitcast(self.writer, args[0], *instr.value)
             case "random_bits":
                 return self._random_bits(instr, args)
         return TEMPLATES[instr.op](self.writer, args, self._dtype(instr.args[-1]))

@@ -336,6 +336,18 @@ def _convert_integer(emit: Emit, value: str, source: DType, target: DType) -> st
     return emit.op(f"{op} {have} {value} to {want}")
 
 
+def bitcast(emit: Emit, value: str, source: DType, target: DType) -> str:
+    """The bits that `value` has in memory as `target`, in its compute type."""
+    stored, have, want = narrow(emit, value, source), _bits_type(source), _bits_type(target)
+    if have != want:
+        stored = emit.op(f"bitcast {have} {stored} to {want}")
+    return widen(emit, stored, target)
+
+
+def _bits_type(dtype: DType) -> str:
+    return "i8" if dtype.kind == "bool" else memory_type(dtype)
+
+
 def round_half(emit: Emit, value: str, target: DType) -> str:
     """A float rounded to the precision of a 16-bit type; other types pass."""
     if not target.is_half:
@@ -377,5 +389,6 @@ def widen(emit: Emit, value: str, dtype: DType) -> str:
 
 
 __all__ = [
-    "TEMPLATES", "convert", "float32", "literal", "llvm_type", "memory_type", "narrow", "widen",
+    "TEMPLATES", "bitcast", "convert", "float32", "literal", "llvm_type", "memory_type", "narrow",
+    "widen",
 ]  # fmt: skip

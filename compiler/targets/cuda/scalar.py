@@ -243,6 +243,22 @@ def convert(value: str, source: DType, target: DType) -> str:
     return round_half(value if source is target else f"({c_type(target)}){value}", target)
 
 
+def bitcast(value: str, source: DType, target: DType) -> str:
+    """The bits that `value` has in memory as `target`, in its compute type."""
+    if source.kind == "bool":
+        bits = f"(unsigned char){value}"
+    else:
+        bits = f"{_BITS_OF[source.name]}({value})" if source.name in _BITS_OF else value
+        bits = narrow(bits, source)
+    if target.name in _FROM_BITS:
+        return f"{_FROM_BITS[target.name]}({bits})"
+    return widen(f"({memory_type(target)})({bits})", target)
+
+
+_BITS_OF = {"float32": "__float_as_int", "float64": "__double_as_longlong"}
+_FROM_BITS = {"float32": "__int_as_float", "float64": "__longlong_as_double"}
+
+
 def round_half(value: str, target: DType) -> str:
     """A float rounded to the precision of a 16-bit type; other types pass."""
     return widen(narrow(value, target), target) if target.is_half else value
@@ -265,6 +281,6 @@ def _half(dtype: DType) -> str:
 
 
 __all__ = [
-    "TEMPLATES", "c_type", "convert", "float32", "literal", "memory_type", "narrow", "round_half",
-    "widen",
+    "TEMPLATES", "bitcast", "c_type", "convert", "float32", "literal", "memory_type", "narrow",
+    "round_half", "widen",
 ]  # fmt: skip

@@ -29,7 +29,7 @@ from ...kernel.index import (
     data_atoms,
 )
 from ...kernel.kernel import Instr, Kernel, Stage
-from .scalar import TEMPLATES, c_type, convert, literal, memory_type, narrow, widen
+from .scalar import TEMPLATES, bitcast, c_type, convert, literal, memory_type, narrow, widen
 from .schedule import is_packable
 from .varying_numbers import Number
 from .writer import CudaWriter, begin
@@ -238,6 +238,8 @@ class StageBody:
                 return self.writer.saved(instr.value, self.slot)
             case "cast":
                 return convert(args[0], self._dtype(instr.args[0]), instr.value)
+            case "bitcast":
+                return bitcast(args[0], *instr.value)
             case "random_bits":
                 return f"tg_random_bits({', '.join(args)}, {self._index(instr.index)})"
         return TEMPLATES[instr.op](args, self._dtype(instr.args[-1]))
