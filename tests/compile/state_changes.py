@@ -953,20 +953,30 @@ def attribute_of_a_tensor():
 
 @row
 def attribute_of_a_parameter_is_absent():
-    weight = Weight(tg.ones(2))
-    yield lambda x: x * weight * getattr(weight, "rate", 2.0)
-    weight.rate = 3.0
+    weight = tg.nn.Parameter(tg.ones(2))
+    yield lambda x: x * weight * getattr(weight, "_rate", 2.0)
+    weight._rate = 3.0
     yield
-    del weight.rate
+    del weight._rate
+    yield
+
+
+@row
+def attributes_of_a_tensor_that_is_copied():
+    weight = tg.ones(2)
+    yield lambda x: x * getattr(copy.deepcopy(weight), "rate", 2.0)
+    weight.rate = 3.0
     yield
 
 
 @row
 def attribute_of_a_tensor_argument():
-    weight = Weight(tg.ones(2))
-    weight.rate = 2.0
-    yield (lambda x, weight: x * weight * weight.rate), weight
-    weight.rate = 3.0
+    weight = tg.ones(2)
+    weight._rate = 2.0
+    yield (lambda x, weight: x * weight * getattr(weight, "_rate", 5.0)), weight
+    weight._rate = 3.0
+    yield
+    del weight._rate
     yield
 
 

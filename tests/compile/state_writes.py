@@ -2117,6 +2117,68 @@ def new_dict_written_after_it_was_kept():
     return World(f, o)
 
 
+# --- attributes of tensors -----------------------------------------------------------------------
+
+
+@row
+def attributes_of_tensors():
+    weight = tg.ones(4)
+
+    def f(x):
+        weight._count = getattr(weight, "_count", 0) + 1
+        weight.sample = x * 2
+        x.tags = [1]
+        x.tags.append(x)
+        y = x * weight._count
+        y.half, y.me = x * 0.5, y
+        z = y[:2]
+        z._start = 0
+        return y, z
+
+    return World(f, weight)
+
+
+@row
+def attributes_of_an_argument_written_over():
+    def f(x):
+        x.rate = x.rate + 1.0
+        setattr(x, "seen", True)  # noqa: B010
+        del x.old
+        return x * x.rate
+
+    def arguments(turn):
+        x = tg.ones(4) * turn
+        x.rate, x.old, x.seen = 2.0, None, True
+        if turn == 3:
+            del x.seen
+        return (x,)
+
+    return World(f, None, arguments)
+
+
+@row
+def attribute_of_an_argument_that_is_known_already():
+    weight = tg.ones(4)
+
+    def f(x):
+        x.rate = 3.0
+        return x * getattr(weight, "rate", 2.0)
+
+    def arguments(turn):
+        vars(weight).clear()
+        return (weight if turn % 2 else tg.ones(4),)
+
+    return World(f, weight, arguments)
+
+
+@row(refused="looks at all attributes of its argument `x`")
+def all_attributes_of_an_argument():
+    def f(x):
+        return x * len(vars(x))
+
+    return World(f)
+
+
 # --- tensors written and kept --------------------------------------------------------------------
 
 

@@ -105,7 +105,7 @@ class Picture:
         memory = self.note(shared_storage(value))
         gradient = None if value.grad is None else self.of(value.grad)
         facts = (value.dtype, value.requires_grad, value.is_leaf)
-        own = [(k, self.of(v)) for k, v in getattr(value, "__dict__", {}).items() if k[0] != "_"]
+        own = [(k, self.of(v)) for k, v in vars(value).items()]
         content = value.detach().numpy().copy()
         return type(value).__name__, number, memory, facts, content, gradient, own
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import operator
+import pickle
 from typing import Any
 
 import pytest
@@ -47,6 +49,10 @@ complex(T.tensor([]))
 x = T.ones(2, requires_grad=True); v = x[0]; [v._is_view(), v._base is x, x._base]
 T.ones(2).detach()._is_view()
 x = T.ones(4, 2, requires_grad=True); [x[0].output_nr, x.max(0)[0].output_nr]
+x = T.ones(2); x.tag = [3]; [copy.copy(x).tag is x.tag, copy.deepcopy(x).tag is x.tag]
+x = T.ones(2); x.tag = [3]; [pickle.loads(pickle.dumps(x)).__dict__, vars(x.clone())]
+x = T.nn.Parameter(T.ones(2)); x._tag = 3; [vars(y) for y in copy.deepcopy([x, copy.copy(x)])]
+x = T.nn.Parameter(T.ones(2)); x._tag = 3; y = pickle.loads(pickle.dumps(x)); [vars(y), type(y)]
 T.zeros(2, 0, dtype=T.bool)
 T.zeros(2, 0, 3, dtype=T.complex64, requires_grad=True) * 1
 T.tensor([[1000.5 - 1487j, -29.25 - 7099j, -4183 + 4634j]] * 2, dtype=T.complex128)
@@ -57,7 +63,7 @@ ROWS = LINES.strip().splitlines()
 
 def said(T: Any, line: str) -> str:
     *statements, last = line.split("; ")
-    names = {"T": T, "operator": operator}
+    names = {"T": T, "operator": operator, "copy": copy, "pickle": pickle}
     try:
         for each in statements:
             exec(each, names)

@@ -26,6 +26,7 @@ from ..runtime.cuda.precision import get_precision
 from ..runtime.device import defaults
 from ..runtime.records import record
 from ..tracing.recorded_call import Call, Change, Ref, follows_its_base
+from ..tracing.recording.attributes import EVERY
 from ..tracing.recording.guards import Guard, same_elements, same_static
 from ..tracing.recording.places import Place
 from .call_helpers import HELPERS, root_of
@@ -205,6 +206,9 @@ class CallWriter:
             conditions.append(f"{value}.strides == {leaf._value.strides}")
         self._miss_unless(*conditions)
         for attribute, read in self.call.attributes.get(position, {}).items():
+            if attribute == EVERY:
+                self._miss_unless(f"not {name}.__dict__")
+                continue
             found = f"{name}.__dict__.get({attribute!r}, ABSENT)"
             self._miss_unless(f"same_static({self._const(read)}, {found})")
         for (one, other), same in self.call.compared.items():
@@ -603,7 +607,10 @@ class CallWriter:
 
     def _changed(self, change: Change, value: str | None) -> None:
         """Write into a Python object what the traced function wrote there."""
-        holder = change.holder if change.is_given else self._const(change.holder)
+        if isinstance(change.holder, Ref):
+            holder = f"{self._ref(change.holder)}.__dict__"
+        else:
+            holder = change.holder if change.is_given else self._const(change.holder)
         key = self._const(change.key)
         match change.kind:
             case "item" | "ordered":

@@ -15,6 +15,7 @@ from ..core.trace_state import Source
 from ..runtime.cuda.precision import get_precision
 from ..runtime.device import defaults
 from ..tracing.recorded_call import Call
+from ..tracing.recording.attributes import EVERY
 from ..tracing.recording.guards import GONE, Guard, brief, same_static
 from ..tracing.recording.places import Place, moved
 from ..tracing.recording.snapshots import ABSENT
@@ -240,6 +241,10 @@ class CompiledCall:
 
     def _attribute_reason(self, position: int, leaf: Tensor) -> str | None:
         for attribute, read in self.call.attributes.get(position, {}).items():
+            if attribute == EVERY:
+                if leaf.__dict__:
+                    return f"`{self.names[position]}` has attributes now: {[*leaf.__dict__]}"
+                continue
             now = leaf.__dict__.get(attribute, ABSENT)
             if not same_static(read, now):
                 path = f"{self.names[position]}.{attribute}"

@@ -161,6 +161,7 @@ class Tensor:
     # _value: an array of NumPy or CuPy (eager) or a Node (traced); _record, _index: which output of
     # which autograd record this is; _storage: made when first needed; _hooks: gradient hooks.
     __slots__ = (
+        "__dict__",
         "__weakref__",
         "_grad",
         "_hooks",

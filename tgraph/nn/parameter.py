@@ -13,7 +13,7 @@ from ..core.dispatch import apply
 from ..core.eager_context import array_type, current_context
 from ..core.tensor import Tensor, storage_of
 from ..ops.creation import empty
-from ..ops.pickling import rebrand, rebuild_from_type
+from ..ops.pickling import copy_without_attributes, rebrand, rebuild_from_type
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
 
@@ -52,10 +52,14 @@ class Parameter(Tensor):
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         hooks: OrderedDict[str, Any] = OrderedDict()  # which PyTorch's files have room for
         arguments = (self.detach(), self._requires_grad, hooks)
-        own = getattr(self, "__dict__", None)
-        if type(self) is Parameter and not own:
+        own = self.__dict__
+        if type(self) is Parameter:
+            if own:
+                return rebuild_parameter_with_state, (*arguments, own)
             return rebuild_parameter, arguments
         return rebuild_from_type, (rebuild_parameter, type(self), arguments, own)
+
+    __deepcopy__ = copy_without_attributes
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
@@ -70,6 +74,15 @@ def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any = N
     result = rebrand(data, Parameter, requires_grad)
     assert isinstance(result, Parameter)
     current_context().made(result)
+    return result
+
+
+def rebuild_parameter_with_state(
+    data: Tensor, requires_grad: bool, backward_hooks: Any, state: dict[str, Any]
+) -> Parameter:
+    """The Parameter that was pickled with attributes."""
+    result = rebuild_parameter(data, requires_grad, backward_hooks)
+    result.__dict__.update(state)
     return result
 
 

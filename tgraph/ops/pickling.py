@@ -6,6 +6,7 @@ under PyTorch's names for them.
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -40,10 +41,20 @@ def _place_of(self: Tensor) -> Place:
 
 
 def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A copy with memory of its own, and a copy of `.grad`; for leaves only.
+    """A copy with memory of its own, and copies of `.grad` and of attributes; for leaves only.
 
     Views become views of a copy of all that they show a part of, which is made once.
     """
+    result = copy_without_attributes(self, memo)
+    if state.recorder is not None:
+        state.recorder.all_attributes(self)
+    if self.__dict__:
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return result
+
+
+def copy_without_attributes(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """`deepcopy` of what a tensor is; such copies of parameters have no attributes in PyTorch."""
     if id(self) in memo:
         found: Tensor = memo[id(self)]
         return found
@@ -53,8 +64,6 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "protocol at the moment. Use detach() first."
         )
     result = rebrand(_copied(self, memo), type(self), self._requires_grad)
-    if hasattr(self, "__dict__"):
-        result.__dict__.update(self.__dict__)
     if self._grad is not None:
         result._grad = deepcopy(self._grad, memo)
     memo[id(self)] = result
@@ -97,7 +106,7 @@ def reduce_for_pickle(self: Tensor, protocol: SupportsIndex) -> tuple[Any, ...]:
     if current_context().tracing:
         current_context().host_array(self, "pickle")
     rebuild, arguments = reduced(self)
-    own = getattr(self, "__dict__", None)
+    own = self.__dict__
     if type(self) is Tensor and not own:
         return rebuild, arguments
     return rebuild_from_type, (rebuild, type(self), arguments, own)

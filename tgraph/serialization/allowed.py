@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.layouts import Layout, layout_named, sparse_coo, sparse_csr
 from ..core.tensor import Size, Tensor
-from ..nn.parameter import Parameter, rebuild_parameter
+from ..nn.parameter import Parameter, rebuild_parameter, rebuild_parameter_with_state
 from ..ops.pickling import rebuild_from_type, rebuild_tensor, rebuild_tensor_as
 from ..ops.random import Generator, generator_at
 from ..ops.sparse_methods import rebuild_sparse_tensor
@@ -99,12 +99,18 @@ def _parameter(*arguments: Any) -> Any:
     _check(type(data) is Tensor and type(requires_grad) is bool, name, arguments)
     if requires_grad and not data.dtype.is_differentiable:
         raise LoadError("a Parameter of integers requires a gradient: the file is damaged")
-    if len(arguments) == 4 and arguments[3]:
-        raise LoadError(
-            "a Parameter has attributes of its own, which tgraph's have no room for; save "
-            "model.state_dict() of detached tensors instead"
-        )
-    return rebuild_parameter(data, requires_grad)
+    made = rebuild_parameter(data, requires_grad)
+    if len(arguments) == 4:
+        made.__dict__.update(_attributes(name, arguments))
+    return made
+
+
+def _attributes(name: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """The attributes that the user gave a tensor, which come last; none of the tensor's own."""
+    state = arguments[-1] or {}
+    fits = type(state) is dict and all(type(each) is str for each in state)
+    _check(fits and not any(hasattr(Tensor, each) for each in state), name, arguments)
+    return state
 
 
 def _size(*arguments: Any) -> Size:
@@ -213,11 +219,8 @@ def _of_type(*arguments: Any) -> Any:
     _check(len(arguments) == 4, "a tensor of a class", arguments)
     function, cls, inner, own = arguments
     _check(type(inner) is tuple, "a tensor of a class", arguments)
-    if own is not None and (cls is Tensor or cls is Parameter):
-        raise LoadError(
-            "a tensor has attributes of its own, which tgraph's have no room for; make it one of a "
-            "subclass, and allow that with add_safe_globals"
-        )
+    if cls is Tensor or cls is Parameter:
+        _attributes("a tensor of a class", arguments)
     made = _CALLS[id(function)][1](*inner) if id(function) in _CALLS else None
     known = isinstance(made, Tensor) and isinstance(cls, type) and issubclass(cls, Tensor)
     _check(known, "a tensor of a class", arguments)
@@ -233,7 +236,8 @@ _CALLABLE: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (rebuild_tensor, _tensor(rebuild_tensor, "a tensor", range(6, 8))),
     (rebuild_tensor_as, _tensor(rebuild_tensor_as, "a tensor", range(7, 9))),
     (rebuild_plain_tensor, _tensor(rebuild_plain_tensor, "a tensor", range(4, 5))),
-    (rebuild_parameter, _parameter), (rebuild_from_type, _of_type), (Size, _size),
+    (rebuild_parameter, _parameter), (rebuild_parameter_with_state, _parameter),
+    (rebuild_from_type, _of_type), (Size, _size),
     (Device, _device), (dtype_named, _dtype), (generator_at, _generator),
     (OrderedDict, _ordered_dict), (Counter, _counter), (defaultdict, _default_dict),
     (set, _set(set)), (frozenset, _set(frozenset)), (bytearray, _byte_array),
@@ -247,6 +251,7 @@ WRITTEN = {
     rebuild_tensor: ("torch._utils", "_rebuild_tensor_v2"),
     rebuild_tensor_as: ("torch._utils", "_rebuild_tensor_v3"),
     rebuild_parameter: ("torch._utils", "_rebuild_parameter"),
+    rebuild_parameter_with_state: ("torch._utils", "_rebuild_parameter_with_state"),
     rebuild_from_type: ("torch._tensor", "_rebuild_from_type_v2"),
     rebuild_sparse_tensor: ("torch._utils", "_rebuild_sparse_tensor"),
     layout_named: ("torch.serialization", "_get_layout"),
@@ -264,7 +269,8 @@ WRITTEN = {
 }
 """PyTorch's names of what is ours: module and name."""
 
-_OURS = (rebuild_tensor, rebuild_tensor_as, rebuild_parameter, rebuild_from_type, generator_at,
+_OURS = (rebuild_tensor, rebuild_tensor_as, rebuild_parameter, rebuild_parameter_with_state,
+         rebuild_from_type, generator_at,
          rebuild_sparse_tensor, layout_named, dtype_named, Size, Device, Tensor, Parameter,
          UntypedStorage)  # fmt: skip
 _PYTHONS = (OrderedDict, Counter, defaultdict, set, frozenset, bytearray, complex, *_FACTORIES)

@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 from ..core.tensor import Size, Tensor
-from ..ops.pickling import rebuild_tensor_as
+from ..ops.pickling import rebuild_from_type, rebuild_tensor_as
 from ..ops.storage import UntypedStorage
 from ..ops.typed import STORAGES
 from ..runtime.device import Device
@@ -73,12 +73,18 @@ class Pickler(pickle._Pickler):
         So it is with types that have no storage in PyTorch.
         """
         rebuild, arguments = tensor.__reduce_ex__(2)
+        if rebuild is rebuild_from_type:
+            rebuild, cls, inner, own = arguments
+            return rebuild_from_type, (*self._by_dtype(rebuild, inner, cls), own)
+        return self._by_dtype(rebuild, arguments)
+
+    def _by_dtype(self, rebuild: Any, arguments: tuple[Any, ...], *cls: type) -> Any:
         storage, *place = arguments
         untyped = storage.untyped()
         has_storage = storage.dtype not in (uint16, uint32, uint64)
         if has_storage and self._storages.is_read_as(untyped, storage.dtype):
-            return rebuild, arguments
-        return rebuild_tensor_as, (untyped, *place, storage.dtype)
+            return rebuild, *cls, arguments
+        return rebuild_tensor_as, *cls, (untyped, *place, storage.dtype)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         if id(obj) not in _IDS:

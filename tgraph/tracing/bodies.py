@@ -22,7 +22,7 @@ from ..core.dispatch import edge_of, make_source, settled, twin_of
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type
 from ..runtime.dtypes import int64
-from .body_writes import Watch, refusing_writes
+from .body_writes import Watch, refuse_attributes, refusing_writes
 from .outside_writes import Written
 from .reached import Ends, ends_of
 from .regions import deriving, outside_of_regions
@@ -237,6 +237,8 @@ def _trace_body(
     ]
     parameters = [_as_it_is(trace, each) for each in given]  # which may be written
     outputs = list(function(*given))
+    if scope.over is None:
+        refuse_attributes(outputs)
     scope.check_touched()
     written = {}
     for key, each in scope.written.items():

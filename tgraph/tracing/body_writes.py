@@ -69,6 +69,13 @@ def refusing_writes() -> Iterator[None]:
         )
 
 
+def refuse_attributes(results: Sequence[Tensor]) -> None:
+    """TraceError where results of a body have attributes that the user gave them."""
+    for each in results:
+        for name in each.__dict__:
+            raise _refusal(f"gives a tensor with the attribute `{name}`")
+
+
 def _changed() -> dict[int, str]:
     return {} if state.recorder is None else state.recorder.changed()
 

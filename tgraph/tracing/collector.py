@@ -131,12 +131,19 @@ class Collector:
 
     def survey(self, returned: Any) -> None:
         """Look at all that leaves the trace, before anything of it gets its meaning."""
-        self._writes = [(write, write.holder, False) for write in self.recorder.writes()]
+        of_leaves = self.recorder.attributes_of_leaves
+        for write in self.recorder.writes():
+            position, _ = of_leaves.get(id(write.holder), (None, None))
+            holder = write.holder if position is None else f"a{position}.__dict__"
+            self._writes.append((write, holder, position is not None))
         self._writes += [(write, code, True) for write, code in self.given.writes()]
         waiting, met = [returned, *(write.value for write, *_ in self._writes)], set()
         while waiting:
             value = waiting.pop()
             if isinstance(value, Tensor):
+                if id(value) not in met:
+                    met.add(id(value))
+                    waiting += self._attributes_of_result(value)
                 self._leaves_trace(value)
                 continue
             children = pytree.children(value)
@@ -147,6 +154,16 @@ class Collector:
                 waiting.extend(children)
             else:
                 self._shared.add(id(value))
+
+    def _attributes_of_result(self, tensor: Tensor) -> list[Any]:
+        """The values of what the function gave a tensor of its own, which each call repeats."""
+        own = tensor.__dict__
+        if not own or self._is_outside(tensor):
+            return []
+        for key, value in own.items():
+            write = PlaceWrite(own, "item", key, value, f"the {type(tensor).__name__}.{key}")
+            self._writes.append((write, tensor, False))
+        return [*own.values()]
 
     def ref(self, value: Any) -> Ref:
         if type(value) is TracedNumber:
@@ -227,6 +244,8 @@ class Collector:
 
     def _change(self, write: PlaceWrite, holder: Any, is_given: bool) -> Change:
         key = write.key
+        if isinstance(holder, Tensor):
+            holder = self.ref(holder)
         if write.value is ABSENT:
             return Change(write.kind, holder, key, None, [], is_given)
         values, tree = pytree.flatten(write.value, self.is_whole)
@@ -250,14 +269,8 @@ class Collector:
         leaf = tensor._requires_grad and tensor._record is None
         if tensor._requires_grad and not leaf:
             self.differentiable[number] = tensor
-        return Ref("output", number, leaf=leaf, like=self._like(tensor))
-
-    def _like(self, tensor: Tensor) -> TensorOfClass | None:
-        if type(tensor) is Tensor:
-            return None
-        attributes = dict(getattr(tensor, "__dict__", {}))
-        _refuse_hidden_tensors(attributes, self.recorder.is_outside)
-        return TensorOfClass(type(tensor), attributes)
+        like = None if type(tensor) is Tensor else TensorOfClass(type(tensor))
+        return Ref("output", number, leaf=leaf, like=like)
 
     def _view(self, tensor: Tensor, view: View) -> Ref:
         base, history = self.ref(view.base), None

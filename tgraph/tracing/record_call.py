@@ -59,6 +59,10 @@ def record_call(
             recorder.leaves = {
                 id(each): (at, leaf) for at, (each, leaf) in enumerate(zip(stand_ins, leaves))
             }
+            for at, (each, name) in enumerate(zip(stand_ins, names, strict=True)):
+                if isinstance(each, Tensor):
+                    recorder.names.setdefault(id(each), name)
+                    recorder.attributes_of_leaves.setdefault(id(each.__dict__), (at, id(each)))
             with standing_in(places, stand_ins[count:]), recorder.recording(roots):
                 collected = Collector(trace, recorder, given)
                 returned = function(*args, **kwargs)
@@ -97,8 +101,8 @@ def record_call(
     }
     return Call(
         trace, graph, inputs, tree, refs, effects, read, final, asked, *derived, unread, attributes,
-        list(given.codes.values()), [each for each in recorder.outside() if is_mutable(each)],
-        recorder.compared,
+        [*given.codes.values(), *recorder.attributes_looked_at()],
+        [*filter(is_mutable, recorder.outside()), *recorder.attributes_met()], recorder.compared,
     )  # fmt: skip
 
 

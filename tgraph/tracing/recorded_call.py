@@ -44,18 +44,15 @@ class Ref:
 
 @record(eq=False)
 class TensorOfClass:
-    """A tensor of a subclass, such as a Parameter, and the attributes that the user gave it."""
+    """A tensor of a subclass, such as a Parameter."""
 
     kind: type
-    attributes: dict[str, Any]
 
     def of(self, tensor: Tensor) -> Tensor:
         """`tensor`, which nobody else has, as one of the class."""
         made: Tensor = self.kind.__new__(self.kind)
         for name in _TENSOR_SLOTS:
             setattr(made, name, getattr(tensor, name))
-        if self.attributes:
-            made.__dict__.update(self.attributes)
         return made
 
 
@@ -89,8 +86,8 @@ class Made:
 class Change:
     """Something that the call writes into a Python object: a PlaceWrite whose value is refs.
 
-    `holder` is the object, or the text that reaches a container among the arguments. Without a
-    `tree` nothing is left at the place.
+    `holder` is the object, or the text that reaches a container among the arguments; a Ref stands
+    for the attributes of a tensor. Without a `tree` nothing is left at the place.
     """
 
     kind: str
@@ -145,8 +142,9 @@ class Call:
     unread: list[int]
     # Position of a tensor among the leaves -> attributes of the user's that were read of it.
     attributes: dict[int, dict[str, Any]]
-    # What reaches the containers among the arguments that can be written into, and those of the
-    # outside that the function met: a call gives none of these, and none twice.
+    # What reaches the containers among the arguments that can be written into, and attributes of
+    # tensors; and those of the outside that the function met: a call gives none of these, and none
+    # twice.
     containers: list[str]
     met: list[Any]
     # (position of a tensor, another position or a tensor of the outside) -> whether they were one.

@@ -744,7 +744,7 @@ def strides_if_odd(array: Any) -> tuple[int, ...] | None:
 def shell_of(tensor: Tensor, node: Node, type_: TensorType) -> Tensor:
     """A leaf of the same class and Python attributes as `tensor`, with another value."""
     shell = type(tensor).__new__(type(tensor))
-    if hasattr(tensor, "__dict__"):
+    if tensor.__dict__:
         shell.__dict__.update(tensor.__dict__)
     shell._value, shell._type = node, type_
     return shell

@@ -9,7 +9,9 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ...compiler.ir import Node
+from ...core.provenance import user_site
 from ...core.tensor import Tensor
+from ...core.trace_state import TraceError
 from .code import Code
 from .guards import Guard, is_a, is_static, same_elements, same_static, special_methods
 from .questions import (
@@ -23,8 +25,11 @@ from .questions import (
     own_attributes,
     running_code,
 )
-from .snapshots import ABSENT, NamesSnapshot, SlotsSnapshot, TensorSnapshot
+from .snapshots import ABSENT, NamesSnapshot, SlotsSnapshot
 from .watched_code import is_constant_class, is_constant_module, is_nn_code, is_of_tgraph
+
+EVERY = "*"
+"""In the place of an attribute's name: all of them; there were none."""
 
 
 class Attributes(Code):
@@ -216,25 +221,56 @@ class Attributes(Code):
                 self._class_read(kind, name)
         if name in FACTS:
             self._facts(tensor)
-        own = own_attributes(tensor)
-        if (
-            own is None
-            or name[0] == "_"
-            or (
-                name not in own and is_of_tgraph(getattr(lookup(kind, name)[0], "__module__", None))
-            )
-        ):
-            return getattr(tensor, name)
         path = self.names.get(id(tensor), "tensor")
-        if type(tensor._value) is Node:
-            self.tensor_reads.setdefault(id(tensor), {}).setdefault(name, own.get(name, ABSENT))
+        if name == "__dict__":
+            self.attributes_of_tensor(tensor, path)
+            return tensor.__dict__
+        own, owner = tensor.__dict__, lookup(kind, name)[0]
+        if name not in own and owner is not None and is_constant_class(owner):
             return getattr(tensor, name)
-        before = self._snapshot(own, path, TensorSnapshot).original(name)
+        if type(tensor._value) is Node:
+            self._read_of_argument(tensor, name)
+            return getattr(tensor, name)
+        before = self._attributes(tensor, path).original(name)
         if before is ABSENT:
             self._absent(own, name, f"{path}.{name}")
         else:
             self.record(before, own, f"[{name!r}]", f"{path}.{name}")
         return getattr(tensor, name)
+
+    def _read_of_argument(self, tensor: Tensor, name: str) -> None:
+        """An attribute of an argument is the one that it had at the beginning, or our own."""
+        own = tensor.__dict__
+        snapshot = self._snapshots.get(id(own))
+        before = own.get(name, ABSENT)
+        if snapshot is not None:
+            before = snapshot.original(name)
+            if name in own and snapshot.is_own(name, own[name]):
+                return
+        self.tensor_reads.setdefault(id(tensor), {}).setdefault(name, before)
+
+    def attributes_of_tensor(self, tensor: Tensor, path: str) -> None:
+        """All attributes that the user gave a tensor; TraceError for those of an argument."""
+        if id(tensor) in self.leaves:
+            raise TraceError(
+                f"a compiled function looks at all attributes of its argument `{path}`, at "
+                f"{user_site()}; name those that it reads or writes, such as {path}.name"
+            )
+        if type(tensor._value) is not Node:
+            self._dictionary(tensor, path)
+
+    def all_attributes(self, tensor: Tensor) -> None:
+        """All attributes that the user gave a tensor are copied."""
+        path = self.names.get(id(tensor), "tensor")
+        if id(tensor) in self.leaves and not tensor.__dict__:
+            self.tensor_reads.setdefault(id(tensor), {})[EVERY] = ABSENT
+        elif type(tensor._value) is Node:
+            self.attributes_of_tensor(tensor, path)
+        else:
+            snapshot = self._attributes(tensor, path)
+            self._keys(snapshot)
+            for name in [*snapshot.before]:
+                self._item_read(snapshot, name, f"{path}.{name}")
 
     def _facts(self, tensor: Tensor) -> None:
         """Shape, dtype and the like of a tensor that may not be computed with."""

@@ -95,6 +95,10 @@ def _vars(recorder: Any, arguments: tuple[Any, ...]) -> Any:
     if is_a(arguments[0], type):
         recorder._whole_class(arguments[0])
         return None
+    if is_a(arguments[0], Tensor):
+        path = recorder.names.get(id(arguments[0]), "tensor")
+        recorder.attributes_of_tensor(arguments[0], path)
+        return None
     path = recorder._paths.get(id(arguments[0]))
     if path is not None and own_attributes(arguments[0]) is not None:
         recorder._dictionary(arguments[0], path)

@@ -31,6 +31,8 @@ class Outside:
         self.has_written = False  # before an error
         # Of each stand-in for an argument, by id: the position and what it stands for.
         self.leaves: dict[int, tuple[int, Any]] = {}
+        # Of the attributes of each tensor among them, by id: the position and the stand-in's id.
+        self.attributes_of_leaves: dict[int, tuple[int, int]] = {}
         self.touched: Mapping[int, HandleState] = {}  # by id: tensors as they were before the trace
         self.compared: dict[tuple[int, int | Tensor], bool] = {}  # see recorded_call.Call
         self._held: dict[int, str] = {}

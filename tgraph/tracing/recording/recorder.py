@@ -27,7 +27,7 @@ from typing import Any
 from ...core.state import state
 from .calls import Calls
 from .guards import is_a
-from .snapshots import ABSENT, DictSnapshot, PlaceWrite, Snapshot
+from .snapshots import ABSENT, AttributesSnapshot, DictSnapshot, PlaceWrite, Snapshot
 
 
 class Recorder(Calls):
@@ -111,13 +111,36 @@ class Recorder(Calls):
         snapshots = list(self._snapshots.values())
         return [write for each in snapshots for write in self._written(each)]
 
+    def attributes_looked_at(self) -> list[str]:
+        """What reaches the attributes of those arguments of which some were read or written."""
+        found = self.attributes_of_leaves.items()
+        return [
+            f"a{position}.__dict__"
+            for own, (position, stand_in) in found
+            if own in self._snapshots or stand_in in self.tensor_reads
+        ]
+
+    def attributes_met(self) -> list[Any]:
+        """The attributes of objects of the outside, of which some were read or written."""
+        found = self._snapshots.values()
+        return [
+            each.holder
+            for each in found
+            if is_a(each, AttributesSnapshot) and id(each.holder) not in self.attributes_of_leaves
+        ]
+
     def _written(self, snapshot: Snapshot) -> Iterator[PlaceWrite]:
         for write in snapshot.writes():
             if write.kind == "replace" and not snapshot.is_read:
                 # What was left out or moved depends on all that was there.
                 self._whole(snapshot.holder, snapshot.path)
             if write.kind in ("item", "ordered") and write.key in snapshot.before:
-                if write.value is ABSENT and snapshot.before[write.key] is not ABSENT:
+                if id(snapshot.holder) in self.attributes_of_leaves:
+                    if write.value is ABSENT:
+                        _, stand_in = self.attributes_of_leaves[id(snapshot.holder)]
+                        reads = self.tensor_reads.setdefault(stand_in, {})
+                        reads.setdefault(write.key, snapshot.before[write.key])
+                elif write.value is ABSENT and snapshot.before[write.key] is not ABSENT:
                     self._presence(write.key, snapshot.holder, snapshot.path)
             elif write.kind == "element":
                 self._length(snapshot.holder, snapshot.path)

@@ -160,26 +160,6 @@ class AttributesSnapshot(DictSnapshot):
     attributes = True
 
 
-class TensorSnapshot(AttributesSnapshot):
-    """Of the attributes that users give a tensor; its own have a name with an underscore."""
-
-    def copy(self) -> Any:
-        return {key: value for key, value in self.holder.items() if key[0] != "_"}
-
-    def restore(self) -> None:
-        for key in [*self.holder]:
-            if key[0] != "_" and key not in self.before:
-                del self.holder[key]
-        self.holder.update(self.before)
-
-    def writes(self) -> Iterator[PlaceWrite]:
-        for key in {**self.before, **self.holder}:
-            now = self.holder.get(key, ABSENT)
-            is_same = now is self.before.get(key, ABSENT)
-            if key[0] != "_" and (not is_same or key in self.touched):
-                yield self._write(key, now)
-
-
 class NamesSnapshot(DictSnapshot):
     """Of those globals that were asked for; of all, once that was `watch_all`."""
 

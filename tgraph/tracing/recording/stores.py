@@ -20,7 +20,6 @@ from .snapshots import (
     ListSnapshot,
     NamesSnapshot,
     SlotsSnapshot,
-    TensorSnapshot,
 )
 from .watched_code import is_constant_class, is_machinery, is_of_tgraph
 
@@ -40,8 +39,7 @@ class Stores(Containers):
         if own is not None:
             self.sites[id(own)] = self.sites[id(obj)]
         if is_a(obj, Tensor):
-            if own is not None:
-                self._snapshot(own, path, TensorSnapshot)
+            self._attributes(obj, path)
         elif is_a(obj, ModuleType):
             self._snapshot(own, path, NamesSnapshot)
         elif is_a(obj, type):
