@@ -73,6 +73,7 @@ DOORS = {
     ),
     "tgraph.runtime.parallel": ("tgraph.runtime.thread_pool",),
     "tgraph.runtime.array_functions_factorizations": ("tgraph.runtime.factorization",),
+    "tgraph.runtime.array_functions_sparse": ("tgraph.runtime.csr_product",),
     "tgraph.runtime.array_functions_contractions": ("tgraph.runtime.cuda.eager_matmul",),
 }  # fmt: skip
 # What `tgraph` imports when one of its names is first asked for, and what comes with `tgraph.nn`.

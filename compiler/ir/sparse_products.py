@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...runtime.dtypes import int64
+from ...runtime.dtypes import int32, int64
 from .primitive import Attrs, Family, Primitive, register
 from .shapes import is_same
 from .types import IRTypeError, TensorType
@@ -18,8 +18,11 @@ from .types import IRTypeError, TensorType
 
 def _infer_csr_matmul(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
     rowptr, columns, values, dense = types
-    if any(each.ndim != 1 or each.dtype is not int64 for each in (rowptr, columns)):
-        raise IRTypeError(f"csr_matmul expected vectors of int64, got {rowptr} and {columns}")
+    is_index = rowptr.dtype is columns.dtype and columns.dtype in (int32, int64)
+    if not is_index or (rowptr.ndim, columns.ndim) != (1, 1):
+        raise IRTypeError(
+            f"csr_matmul expected vectors of int32, or of int64, got {rowptr} and {columns}"
+        )
     if values.ndim != 1 or not is_same(values.shape[0], columns.shape[0]):
         raise IRTypeError(f"csr_matmul expected as many values as columns: {values}, {columns}")
     if dense.ndim != 2 or dense.dtype is not values.dtype:

@@ -1,4 +1,4 @@
-"""Steps of attention, of rows in order and of factorizations, by native code that is no kernel.
+"""Steps of attention, sparse products, rows in order, factorizations: native code, no kernels.
 
 All of it is imported for the first graph that has one of them.
 """
@@ -15,7 +15,7 @@ from ...ir import Family, Node
 from ...ir import primitives as p
 from ...plan.library_steps import routine_check
 from ...plan.step_info import LibraryStep
-from . import attention_step, factorization_step, sorting_step
+from . import attention_step, factorization_step, sorting_step, sparse_step
 
 if TYPE_CHECKING:
     from .plan_builder import CpuPlanBuilder
@@ -25,6 +25,8 @@ def step_of(builder: CpuPlanBuilder, node: Node) -> LibraryStep | None:
     """The step that computes a node; None where NumPy or LAPACK is called by Python."""
     if node.primitive.family is Family.SORT:
         return _sorting(builder, node)
+    if node.primitive.family is Family.SPARSE:
+        return _sparse_product(builder, node)
     if node.primitive.family is not Family.LIBRARY:
         tell = partial(attention_step.attention_summary, node)
         step = _attention(builder, node)
@@ -47,6 +49,16 @@ def _attention(builder: CpuPlanBuilder, node: Node) -> KernelStep:
 
 def _places_of_results(builder: CpuPlanBuilder, call: Node) -> Mapping[int, BufferRef]:
     return {each.attrs["index"]: builder.place[each] for each in builder.results(call)}
+
+
+def _sparse_product(builder: CpuPlanBuilder, node: Node) -> LibraryStep | None:
+    operands = builder.operands.arrays(node)
+    if not sparse_step.is_native(operands):
+        return None
+    builder.library_checks[len(builder.steps)] = sparse_step.checks_of(node)
+    step = sparse_step.sparse_step(node, operands, builder.place[node])
+    tell = partial(sparse_step.sparse_summary, node)
+    return LibraryStep(step, "library", sparse_step.flops_of(node), tell)
 
 
 def _sorting(builder: CpuPlanBuilder, node: Node) -> LibraryStep | None:
@@ -78,7 +90,7 @@ def _factorization(builder: CpuPlanBuilder, node: Node) -> LibraryStep:
     found = factorization_step.factorization_of(node, operands)
     results = factorization_step.places_of_results(found, places)
     if (check := routine_check(node)) is not None:
-        builder.routine_checks[len(builder.steps)] = check
+        builder.library_checks[len(builder.steps)] = check
     with builder.arena.borrowed(found.scratch_bytes(results)) as scratch:
         step = found.step([each.ref for each in operands], results, scratch)
     return LibraryStep(step, "library", found.flops, found.summary)

@@ -20,7 +20,7 @@ from ...fusion.fused_graph import FusedGraph, Group
 from ...fusion.fusion import fuse
 from ...ir import Family, Graph, Node
 from ...ir import primitives as p
-from ...kernel.checks import RoutineCheck
+from ...kernel.checks import Checks
 from ...kernel.kernel_work import moved_bytes, operations
 from ...kernel.lower import Lowering
 from ...kernel.offsets import without_offsets
@@ -57,7 +57,7 @@ _texts: Memo[tuple[int, int], tuple[Schedule, KernelText, tuple[int, ...]]] = Me
 
 _ATTENTION = frozenset((p.attention, p.attention_rows, p.attention_gradient))
 # What native code computes that is no kernel, beside attention.
-_NATIVE = (Family.SEVERAL, Family.SORT, Family.LIBRARY)
+_NATIVE = (Family.SEVERAL, Family.SORT, Family.SPARSE, Family.LIBRARY)
 
 
 class CpuPlanBuilder(PlanBuilder):
@@ -74,7 +74,7 @@ class CpuPlanBuilder(PlanBuilder):
         super().__init__(fused, donate, within, space)
         self.begin = begin
         self.texts: dict[int, KernelText] = {}
-        self.routine_checks: dict[int, RoutineCheck] = {}
+        self.library_checks: dict[int, Checks] = {}
         self.sharers = shared_operands(self.graph)
         self.panels: dict[Operand, BufferRef] = {}
         self.fixed_panels: dict[Operand, BufferRef] = {}  # of what no turn of a loop changes
@@ -102,7 +102,7 @@ class CpuPlanBuilder(PlanBuilder):
         assert isinstance(inner, CpuPlanBuilder)
         first = len(self.steps)
         self.texts |= {first + at: text for at, text in inner.texts.items()}
-        self.routine_checks |= {first + at: each for at, each in inner.routine_checks.items()}
+        self.library_checks |= {first + at: each for at, each in inner.library_checks.items()}
         super().add_steps(inner)
 
     def _tell_of_copies(self) -> None:

@@ -8,7 +8,7 @@ from ....runtime.plan_steps import CudaStep, KernelStep, Step
 from ... import pipeline
 from ...fusion.fusion import fuse
 from ...ir import Graph, TensorType
-from ...kernel.checks import Checks, RoutineCheck
+from ...kernel.checks import Checks
 from ...moved_graph import with_one_host
 from ...placement import is_on_cpu
 from ...plan.arena import Space
@@ -32,7 +32,7 @@ class CpuProgram(Program):
 
     `donate` maps outputs to the inputs that they replace; `overwritten` are other inputs that are
     written by who calls the plan. `begin` is told of each kernel as soon as it is written. `texts`
-    are the kernels by the numbers of their steps, which have no address yet, `routine_checks` what
+    are the kernels by the numbers of their steps, which have no address yet, `library_checks` what
     steps of LAPACK check. `types` are those of results, where they are not the graph's (see
     `Planning`). Without `epilogues`, matrix products do nothing else. Calls refuse inputs in the
     slots `written` that are read-only, and those in `dense` that have gaps.
@@ -59,7 +59,7 @@ class CpuProgram(Program):
         builder.build()
         super().__init__(planning, fused.refusals, builder)
         self.texts: Mapping[int, KernelText] = builder.texts
-        self.routine_checks: Mapping[int, RoutineCheck] = builder.routine_checks
+        self.library_checks: Mapping[int, Checks] = builder.library_checks
         elements = [node.type.numel for node in graph.inputs]
         written = {*overwritten, *planning.donate.values()}
         self.written = [1 + number for number in written if elements[number]]
@@ -77,7 +77,7 @@ class CpuProgram(Program):
             for number, info in self.info_of_step.items()
             if info.kernel is not None and info.kernel.checks
         }
-        found.update(self.routine_checks)
+        found.update(self.library_checks)
         return found
 
     @property
