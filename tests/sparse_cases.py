@@ -14,7 +14,8 @@ def made(lib: Any, at: Any, values: Any, layout: str) -> Any:
     x = lib.sparse_coo_tensor(lib.tensor(at), lib.tensor(values), (ROWS, COLUMNS))
     if layout == "uncoalesced":
         return x
-    return x.coalesce() if layout == "coo" else x.coalesce().to_sparse_csr()
+    x = x.coalesce()
+    return x if layout == "coo" else x.to_sparse(layout=getattr(lib, f"sparse_{layout}"))
 
 
 DENSE = np.arange(12, dtype=np.float32).reshape(ROWS, COLUMNS) - 5
@@ -23,6 +24,13 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "dense @ x": lambda lib, x, d: d.t() @ x,
     "mv": lambda lib, x, d: x.mv(d[0]),
     "x @ x": lambda lib, x, d: x @ (x.t() if x.is_sparse else x.to_dense().t().to_sparse_csr()),
+    "t": lambda lib, x, d: x.t(),
+    "x[1]": lambda lib, x, d: x[1],
+    "x[:, 3]": lambda lib, x, d: x[:, 3],
+    "x[1, 3]": lambda lib, x, d: x[1, 3],
+    "to csr": lambda lib, x, d: x.to_sparse_csr(),
+    "to csc": lambda lib, x, d: x.to_sparse_csc(),
+    "x + dense": lambda lib, x, d: d + x if x.is_sparse else x + d,
     "addmm": lambda lib, x, d: lib.sparse.addmm(lib.ones(3, 3), x, d.t(), beta=2.0, alpha=0.5),
     "dense + x": lambda lib, x, d: d + x,
     "x + x": lambda lib, x, d: x + x,
@@ -38,6 +46,21 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 OF_COO: dict[str, Callable[[Any, Any, Any], Any]] = {
     "softmax": lambda lib, x, d: lib.sparse.softmax(x, 1),
     "log_softmax": lambda lib, x, d: lib.sparse.log_softmax(x, 0),
+    "cat": lambda lib, x, d: lib.cat([x, x * 2]),
+    "cat along columns": lambda lib, x, d: lib.cat([x, x], -1),
+    "cat of values": lambda lib, x, d: lib.cat([d.to_sparse(1), (2 * d).to_sparse(1)], 1),
+    "stack": lambda lib, x, d: lib.stack([x, x], 1),
+    "index_select": lambda lib, x, d: x.index_select(1, lib.tensor([3, 0, 3])),
+    "index_select of rows": lambda lib, x, d: lib.index_select(x, 0, lib.tensor([2, 1, 1])),
+    "index_select of values": lambda lib, x, d: d.to_sparse(1).index_select(1, lib.tensor([2])),
+    "narrow_copy": lambda lib, x, d: x.narrow_copy(1, 1, 3),
+    "x[None]": lambda lib, x, d: x[None],
+    "of three": lambda lib, x, d: d.reshape(3, 2, 2).to_sparse()[1, :, 0],
+    "sum(1, True)": lambda lib, x, d: x.sum(1, keepdim=True),
+    "iterate": lambda lib, x, d: next(iter(x)),
+    "x // 2": lambda lib, x, d: x // 2,
+    "transpose_": lambda lib, x, d: x.clone().transpose_(0, 1),
+    "neg_": lambda lib, x, d: x.coalesce().clone().neg_(),
     "sum(0)": lambda lib, x, d: lib.sparse.sum(x, 0),
     "x + other": lambda lib, x, d: x + d.to_sparse(),
     "x * other": lambda lib, x, d: x * (d - 1).relu().to_sparse(),

@@ -54,7 +54,7 @@ from .core.determinism import (
     use_deterministic_algorithms,
 )
 from .core.layouts import Layout as layout
-from .core.layouts import sparse_coo, sparse_csr, strided
+from .core.layouts import sparse_coo, sparse_csc, sparse_csr, strided
 from .core.memory_format import MemoryFormat as memory_format
 from .core.memory_format import (
     channels_last,
@@ -295,9 +295,10 @@ if _TYPE_CHECKING:
     from .ops.segments import (
         segment_reduce,
     )
-    from .ops.sparse_parts import (
+    from .ops.sparse_creation import (
         sparse_compressed_tensor,
         sparse_coo_tensor,
+        sparse_csc_tensor,
         sparse_csr_tensor,
     )
     from .ops.view_copies import (
@@ -363,9 +364,10 @@ _LATE = {
     "profiler": (".profiler", None),
     "signal": (".signal", None),
     "sparse": (".sparse", None),
-    "sparse_compressed_tensor": (".ops.sparse_parts", "sparse_compressed_tensor"),
-    "sparse_coo_tensor": (".ops.sparse_parts", "sparse_coo_tensor"),
-    "sparse_csr_tensor": (".ops.sparse_parts", "sparse_csr_tensor"),
+    "sparse_compressed_tensor": (".ops.sparse_creation", "sparse_compressed_tensor"),
+    "sparse_coo_tensor": (".ops.sparse_creation", "sparse_coo_tensor"),
+    "sparse_csc_tensor": (".ops.sparse_creation", "sparse_csc_tensor"),
+    "sparse_csr_tensor": (".ops.sparse_creation", "sparse_csr_tensor"),
     "types": (".types", None),
     "version": (".version", None),
     "optim": (".optim", None),

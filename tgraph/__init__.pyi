@@ -82,6 +82,7 @@ from tgraph.core.dtype_info import finfo as finfo
 from tgraph.core.dtype_info import iinfo as iinfo
 from tgraph.core.layouts import Layout as _Layout
 from tgraph.core.layouts import sparse_coo as sparse_coo
+from tgraph.core.layouts import sparse_csc as sparse_csc
 from tgraph.core.layouts import sparse_csr as sparse_csr
 from tgraph.core.layouts import strided as strided
 from tgraph.core.memory_format import MemoryFormat as _MemoryFormat
@@ -223,9 +224,10 @@ from tgraph.ops.recurrent_forms import rnn_tanh as rnn_tanh
 from tgraph.ops.recurrent_forms import rnn_tanh_cell as rnn_tanh_cell
 from tgraph.ops.reductions import Dims as _Dims
 from tgraph.ops.segments import segment_reduce as segment_reduce
-from tgraph.ops.sparse_parts import sparse_compressed_tensor as sparse_compressed_tensor
-from tgraph.ops.sparse_parts import sparse_coo_tensor as sparse_coo_tensor
-from tgraph.ops.sparse_parts import sparse_csr_tensor as sparse_csr_tensor
+from tgraph.ops.sparse_creation import sparse_compressed_tensor as sparse_compressed_tensor
+from tgraph.ops.sparse_creation import sparse_coo_tensor as sparse_coo_tensor
+from tgraph.ops.sparse_creation import sparse_csc_tensor as sparse_csc_tensor
+from tgraph.ops.sparse_creation import sparse_csr_tensor as sparse_csr_tensor
 from tgraph.ops.storage import UntypedStorage as UntypedStorage
 from tgraph.ops.typed import BFloat16Storage as BFloat16Storage
 from tgraph.ops.typed import BFloat16Tensor as BFloat16Tensor

@@ -19,7 +19,8 @@ from .core.sparse_tensor import SparseTensor
 from .core.tensor import Tensor
 from .ops.concatenation import cat, stack
 from .ops.creation import arange
-from .ops.sparse_parts import sparse_coo_tensor, to_sparse
+from .ops.sparse_creation import sparse_coo_tensor
+from .ops.sparse_parts import to_sparse
 from .ops.sparse_products import sampled_addmm, sparse_addmm, sparse_mm
 from .ops.sparse_rules import sparse_log_softmax, sparse_softmax, sparse_sum
 

@@ -31,9 +31,9 @@ ABSENT: dict[str, str] = {
         (?:Tensor\.)?chalf complex32 float[48]_.* u?int[1-7] bits.* bit
         (?:Tensor\.)?hash_tensor
         """,
-    "sparse tensors are COO and CSR, and have methods that dense ones have not": r"""
-        sparse_(?:bsc|bsr|csc).* (?:Tensor\.)?(?:ccol|col|crow|row)_indices(?:_copy)?
-        (?:Tensor\.)?(?:indices|values)(?:_copy)? Tensor\.to_sparse_(?:bsc|bsr|csc)
+    "sparse tensors are COO, CSR and CSC, and have methods that dense ones have not": r"""
+        sparse_(?:bsc|bsr).* (?:Tensor\.)?(?:ccol|col|crow|row)_indices(?:_copy)?
+        (?:Tensor\.)?(?:indices|values)(?:_copy)? Tensor\.to_sparse_(?:bsc|bsr)
         Tensor\.(?:coalesce|is_coalesced|sparse_resize.*) (?:Tensor\.)?resize_as_sparse_
         (?:Tensor\.)?(?:smm|sspaddmm) dsmm hsmm hspmm saddmm spmm jagged
         nn\.functional\.sparse_support_notes

@@ -378,7 +378,7 @@ assert tg.backends.cudnn.benchmark and tg.get_float32_matmul_precision() == "hig
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: tg.sparse_csc_tensor, AttributeError, "sparse_coo and sparse_csr here"),
+        (lambda: tg.sparse_bsr_tensor, AttributeError, "sparse_coo, sparse_csr and sparse"),
         (lambda: tg.xpu, AttributeError, "devices are 'cpu' and 'cuda'"),
         (lambda: tg.sparse.spsolve(), NotImplementedError, "linalg.solve"),
         (lambda: tg.onnx.export(None, (), "net.onnx"), NotImplementedError, "gives a file that"),

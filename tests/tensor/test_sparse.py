@@ -18,6 +18,7 @@ TWICE = [[1, 0, 1, 1], [0, 3, 3, 0]]
 # These are about layouts, or look at stored elements alone.
 NOT_OF_DENSE = {
     "addmm", "softmax", "log_softmax", "sum(0)", "mask", "spdiags", "hybrid", "x @ x",
+    "cat of values", "index_select of values", "of three", "neg_",
 }  # fmt: skip
 
 
@@ -27,9 +28,9 @@ def same(have: Any, want: Any) -> None:
     np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("layout", ["coo", "uncoalesced", "csr"])
+@pytest.mark.parametrize("layout", ["coo", "uncoalesced", "csr", "csc"])
 def test_operations_are_those_of_dense_tensors(layout: str) -> None:
-    rows = OPERATIONS if layout == "csr" else {**OPERATIONS, **OF_COO}
+    rows = OPERATIONS if layout.startswith("cs") else {**OPERATIONS, **OF_COO}
     d = tg.tensor(DENSE)
     for name in rows.keys() - NOT_OF_DENSE:
         x = made(tg, TWICE, [1.0, 2.0, 3.0, 4.0], layout)
@@ -107,8 +108,17 @@ def test_what_is_not_there_is_an_error() -> None:
     for call, text in (
         (lambda: x.exp(), "exp is not implemented for tensors of layout tgraph.sparse_coo"),
         (lambda: x + 1, "use add(dense, sparse)"),
-        (lambda: tg.cat([x, x]), "concatenate is not"),
-        (lambda: x.reshape(-1), "reshape is not"),
+        (lambda: tg.cat([x, d]), "all sparse"),
+        (lambda: tg.cat([x.to_sparse_csr()] * 2), "concatenate is not"),
+        (lambda: d.to_sparse(1).reshape(-1), "reshape of sparse and dense dimensions"),
+        (lambda: x[::2], "indexing with anything but integers"),
+        (lambda: x.index_select(1, tg.tensor([9])), "out of range for dimension 1 with size 4"),
+        (lambda: x.to_sparse_csr().t_(), "to_sparse_coo() gives one"),
+        (
+            lambda: tg.sparse_csr_tensor([0, 2], [1, 0], [1.0, 2.0], (1, 2), check_invariants=True),
+            "`col_indices` must be in order",
+        ),
+        (lambda: tg.sparse_csc_tensor([0, 1], [9], [1.0], (2, 1)), "0 <= row_indices < 2"),
         (lambda: x.numpy(), "to_dense() gives"),
         (lambda: tg.nn.functional.dropout(x), "is not implemented"),
         (lambda: x.fill_(1.0), "fill_() is not"),
@@ -120,7 +130,7 @@ def test_what_is_not_there_is_an_error() -> None:
         (lambda: made(tg, AT, VALUES, "uncoalesced").values(), "call .coalesce() first"),
         (lambda: tg.compile(lambda a: a.exp())(x), "exp is not"),
     ):
-        with pytest.raises((RuntimeError, TypeError)) as caught:
+        with pytest.raises((RuntimeError, TypeError, IndexError)) as caught:
             call()
         assert text in str(caught.value)
     e = table(tg)
@@ -131,6 +141,11 @@ def test_what_is_not_there_is_an_error() -> None:
 
 def test_copies_and_files() -> None:
     kept = {"a": made(tg, AT, VALUES, "coo"), "b": made(tg, AT, VALUES, "csr").double()}
+    kept["c"] = made(tg, AT, VALUES, "csc")
+    rows = [each.to(tg.int32) for each in (kept["b"].crow_indices(), kept["b"].col_indices())]
+    kept["d"] = tg.sparse_csr_tensor(*rows, tg.tensor(VALUES), (ROWS, COLUMNS))
+    assert kept["d"].col_indices().dtype is tg.int32 and kept["d"][1].indices().dtype is tg.int64
+    same(kept["d"] @ tg.tensor(DENSE.T.copy()), kept["a"] @ tg.tensor(DENSE.T.copy()))
     file = io.BytesIO()
     tg.save(kept, file)
     file.seek(0)

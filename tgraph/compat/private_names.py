@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compiler.ir.dim import SymInt
-from ..core.layouts import Layout
 from ..core.tensor import Tensor
 from ..ops.creation import tensor
 from ..ops.tensor_facts import typename
@@ -14,9 +13,6 @@ from ..runtime.dtypes import int64
 from .foreach_names import foreach
 
 __all__ = ["SymBool", "SymFloat", "SymInt", "typename"]
-
-sparse_csc = Layout("sparse_csc")
-"""What layouts of tensors are compared with; no tensor has it."""
 
 
 class _AbsentType:

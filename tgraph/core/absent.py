@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-LAYOUTS = "layouts of sparse tensors are sparse_coo and sparse_csr here"
+LAYOUTS = "layouts of sparse tensors are sparse_coo, sparse_csr and sparse_csc here"
 ONE_PROCESSOR = "devices are 'cpu' and 'cuda' here, and tgraph.accelerator tells which there is"
 
 WAYS_OUT = {
@@ -20,7 +20,6 @@ WAYS_OUT = {
     "quantization": "numbers are not quantized here; float16, bfloat16 and tgraph.amp are there",
     "quantize_per_tensor": "numbers are not quantized here",
     "sparse_bsr_tensor": LAYOUTS,
-    "sparse_csc_tensor": LAYOUTS,
     "xpu": ONE_PROCESSOR,
 }
 """Names of `torch` that programs ask for: what to do instead."""

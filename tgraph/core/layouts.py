@@ -28,11 +28,12 @@ class Layout:
 strided = Layout("strided")
 sparse_coo = Layout("sparse_coo")
 sparse_csr = Layout("sparse_csr")
+sparse_csc = Layout("sparse_csc")
 
 
 def layout_named(name: str) -> Layout:
     """The layout that PyTorch calls so, as its files do; ValueError for others."""
-    for each in (strided, sparse_coo, sparse_csr):
+    for each in (strided, sparse_coo, sparse_csr, sparse_csc):
         if name == f"torch.{each.name}":
             return each
-    raise ValueError(f"layouts are strided, sparse_coo and sparse_csr here, not {name}")
+    raise ValueError(f"layouts are strided, sparse_coo, sparse_csr and sparse_csc here, not {name}")

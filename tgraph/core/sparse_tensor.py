@@ -15,7 +15,7 @@ from ..compiler.ir import TensorType
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
 from . import pytree
-from .layouts import Layout, sparse_coo, sparse_csr
+from .layouts import Layout, sparse_coo, sparse_csc, sparse_csr
 from .tensor import Tensor
 
 _WAY_OUT = "to_dense() gives a tensor that has all elements; docs/sparse.md lists what is there"
@@ -29,6 +29,10 @@ class NotOnSparseError(NotImplementedError):
             f"{operation} is not implemented for tensors of layout {layout!r}: {way_out}"
         )
         self.operation = operation
+
+
+class NotAnArrayError(NotOnSparseError, TypeError):
+    """NumPy has no arrays like these."""
 
 
 class SparseType(TensorType):
@@ -60,17 +64,24 @@ class NoElements:
         raise NotOnSparseError("what reads the memory of a tensor", self.layout)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NotOnSparseError("numpy()", self.layout)
+        raise NotAnArrayError("numpy()", self.layout)
 
 
-_MEMORY = {each: NoElements(each) for each in (sparse_coo, sparse_csr)}
+NAMES = {
+    sparse_coo: ("indices",),
+    sparse_csr: ("crow_indices", "col_indices"),
+    sparse_csc: ("ccol_indices", "row_indices"),
+}
+"""How the positions of each layout are called."""
+
+_MEMORY = {each: NoElements(each) for each in NAMES}
 
 
 class SparseTensor(Tensor):
-    """A tensor of layout `sparse_coo` or `sparse_csr`; `tgraph.sparse_coo_tensor` makes one.
+    """A tensor of a sparse layout; `tgraph.sparse_coo_tensor` makes one.
 
     `_positions` are, of COO, the indices of the values, (sparse dimensions, nnz); of CSR, where
-    each row begins among the values, and their columns.
+    each row begins among the values, and their columns; of CSC, where columns begin, and rows.
 
     >>> import tgraph as tg
     >>> a = tg.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
@@ -93,6 +104,8 @@ class SparseTensor(Tensor):
         def values(self) -> Tensor: ...
         def crow_indices(self) -> Tensor: ...
         def col_indices(self) -> Tensor: ...
+        def ccol_indices(self) -> Tensor: ...
+        def row_indices(self) -> Tensor: ...
         def coalesce(self) -> SparseTensor: ...
         def is_coalesced(self) -> bool: ...
         def _nnz(self) -> int: ...
@@ -108,6 +121,11 @@ class SparseTensor(Tensor):
     def is_sparse(self) -> bool:
         """Whether the layout is `sparse_coo`, as in PyTorch."""
         return self._layout is sparse_coo
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether it is a matrix by rows, CSR, or by columns, CSC."""
+        return self._layout is not sparse_coo
 
     @property
     def is_sparse_csr(self) -> bool:  # type: ignore[override]
@@ -173,9 +191,7 @@ def _make(type_: type, meta: Any, parts: Any) -> Any:
 
 
 def _label(meta: Any, index: int) -> str:
-    names = ("indices", "values") if meta[0] is sparse_coo else (
-        "crow_indices", "col_indices", "values")  # fmt: skip
-    return f".{names[index]}()"
+    return f".{(*NAMES[meta[0]], 'values')[index]}()"
 
 
 pytree.register(SparseTensor, _take, _make, _label)

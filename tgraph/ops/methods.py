@@ -69,6 +69,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "to_dense": sparse_parts.to_dense,
     "to_sparse": sparse_parts.to_sparse,
     "to_sparse_coo": sparse_parts.to_sparse_coo,
+    "to_sparse_csc": sparse_parts.to_sparse_csc,
     "to_sparse_csr": sparse_parts.to_sparse_csr,
     "register_hook": api.register_hook,
     "register_post_accumulate_grad_hook": api.register_post_accumulate_grad_hook,

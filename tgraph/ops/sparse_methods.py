@@ -5,15 +5,23 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from ..autograd import api
 from ..compiler.ir import promotion
 from ..core import printing
 from ..core.keywords import with_keywords
-from ..core.layouts import Layout, sparse_coo, sparse_csr
+from ..core.layouts import Layout, sparse_coo, sparse_csc, sparse_csr
 from ..core.operands import require_tensor
-from ..core.sparse_tensor import SparseTensor, make_sparse, refuse, with_elements
+from ..core.sparse_tensor import (
+    NAMES,
+    NotAnArrayError,
+    SparseTensor,
+    make_sparse,
+    refuse,
+    sparse_type,
+    with_elements,
+)
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..runtime.device import CPU
@@ -21,8 +29,9 @@ from ..runtime.dtypes import bool_, int64
 from . import creation, linalg
 from . import elementwise as e
 from . import movement as m
-from .gather_scatter import index_select
-from .sparse_parts import coalesce, sparse_coo_tensor, sparse_csr_tensor, sparse_dim
+from .sparse_creation import sparse_compressed_tensor, sparse_coo_tensor
+from .sparse_indexing import getitem, iterate, select, unbind
+from .sparse_parts import coalesce
 
 
 def _of(layout: Layout, x: SparseTensor, name: str) -> SparseTensor:
@@ -73,6 +82,16 @@ def crow_indices(self: SparseTensor) -> Tensor:
 def col_indices(self: SparseTensor) -> Tensor:
     """The columns of the values of a CSR matrix."""
     return _of(sparse_csr, self, "col_indices()")._positions[1]
+
+
+def ccol_indices(self: SparseTensor) -> Tensor:
+    """Where the values of each column of a CSC matrix begin, and where the last one ends."""
+    return _of(sparse_csc, self, "ccol_indices()")._positions[0]
+
+
+def row_indices(self: SparseTensor) -> Tensor:
+    """The rows of the values of a CSC matrix."""
+    return _of(sparse_csc, self, "row_indices()")._positions[1]
 
 
 def is_coalesced(self: SparseTensor) -> bool:
@@ -128,6 +147,17 @@ def register_hook(self: SparseTensor, hook: Callable[..., Any]) -> Any:
 
 def _written(self: SparseTensor, new: Any) -> SparseTensor:
     """Let the handle be `new`, of one shape and layout; no memory is written."""
+    _may_be_written(self)
+    if (
+        not isinstance(new, SparseTensor)
+        or new.shape != self.shape
+        or new._layout is not self._layout
+    ):
+        raise RuntimeError("a sparse tensor can only be overwritten by one of its shape and layout")
+    return _become(self, new)
+
+
+def _may_be_written(self: SparseTensor) -> None:
     if state.context is not None:
         raise NotImplementedError(
             "a sparse tensor cannot be written in place in traced code: use what x + y gives"
@@ -136,12 +166,10 @@ def _written(self: SparseTensor, new: Any) -> SparseTensor:
         raise RuntimeError(
             "a sparse tensor that requires grad cannot be written in place: use what x + y gives"
         )
-    if (
-        not isinstance(new, SparseTensor)
-        or new.shape != self.shape
-        or new._layout is not self._layout
-    ):
-        raise RuntimeError("a sparse tensor can only be overwritten by one of its shape and layout")
+
+
+def _become(self: SparseTensor, new: SparseTensor) -> SparseTensor:
+    self._type = sparse_type(new._type.shape, self._type.dtype, self._type.device)
     self._positions, self._elements = new._positions, new._elements.to(self._type.dtype)
     self._coalesced, self._rows = new._coalesced, None
     return self
@@ -167,6 +195,29 @@ def div_(self: SparseTensor, other: Any) -> SparseTensor:
     return _written(self, e.div(self, other))
 
 
+def transpose_(self: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
+    """The dimensions of this COO tensor exchanged."""
+    _may_be_written(_of(sparse_coo, self, "transpose_()"))
+    return _become(self, m.transpose(self, dim0, dim1))  # type: ignore[arg-type]
+
+
+def t_(self: SparseTensor) -> SparseTensor:
+    """The rows and columns of this COO tensor exchanged."""
+    if self.ndim != 2:
+        raise RuntimeError(f"t_() expects a matrix, but self is {self.ndim}D")
+    return transpose_(self, 0, 1)
+
+
+def _elementwise_(name: str) -> Callable[..., Any]:
+    """A function of one element in the place of this tensor."""
+
+    def method(self: SparseTensor) -> SparseTensor:
+        return _written(self, getattr(self, name)())
+
+    method.__name__ = f"{name}_"
+    return method
+
+
 def copy_(self: SparseTensor, other: Any, non_blocking: bool = False) -> SparseTensor:
     """`other`, a sparse tensor of this shape, in the place of this one."""
     return _written(self, with_elements(other, m.clone(other._elements.detach())))
@@ -182,40 +233,9 @@ def zero_(self: SparseTensor) -> SparseTensor:
     return _written(self, make_sparse(self._layout, positions, elements, self._type.shape))
 
 
-def getitem(self: SparseTensor, key: Any) -> Tensor:
-    """Of COO: what lies at one position of the first dimension; `x[i]`."""
-    if self._layout is not sparse_coo or isinstance(key, bool) or not isinstance(key, int):
-        refuse("indexing with anything but one integer")(self)
-    return select(self, 0, key)
-
-
-def select(self: SparseTensor, dim: int, index: int) -> Tensor:
-    """What lies at one position of a sparse dimension."""
-    x, size = coalesce(_of(sparse_coo, self, "select()")), self._type.shape[dim]
-    dim %= self.ndim
-    if not -size <= index < size:
-        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
-    if dim >= sparse_dim(x):
-        return with_other_shape(x, x._elements.select(1 + dim - sparse_dim(x), index), dim)
-    at = x._positions[0]
-    kept = m.reshape(e.eq(at[dim], index % size).nonzero(), -1)
-    elements = index_select(x._elements, 0, kept)
-    if sparse_dim(x) == 1:
-        return elements.sum(0)
-    others = [each for each in range(sparse_dim(x)) if each != dim]
-    rows = index_select(at, 0, creation.tensor(others, dtype=int64, device=x.device))
-    shape = (*x._type.shape[:dim], *x._type.shape[dim + 1 :])
-    return make_sparse(sparse_coo, (index_select(rows, 1, kept),), elements, shape)
-
-
-def with_other_shape(x: SparseTensor, elements: Tensor, dim: int) -> SparseTensor:
-    shape = (*x._type.shape[:dim], *x._type.shape[dim + 1 :])
-    return make_sparse(x._layout, x._positions, elements, shape, x._coalesced)
-
-
 def sparse_repr(self: SparseTensor) -> str:
     """Positions, values, size and layout, as PyTorch shows them."""
-    names = ("indices",) if self._layout is sparse_coo else ("crow_indices", "col_indices")
+    names = NAMES[self._layout]
     parts = [
         f"{name}={_indented(each.detach(), len(name) + 8)}"
         for name, each in zip((*names, "values"), (*self._positions, self._elements))
@@ -263,8 +283,8 @@ def rebuild_sparse_tensor(layout: Layout, data: tuple[Any, ...]) -> SparseTensor
     if layout is sparse_coo:
         at, elements, size, *rest = data
         return sparse_coo_tensor(at, elements, size, is_coalesced=bool(rest and rest[0]))
-    rows, columns, elements, size = data
-    return sparse_csr_tensor(rows, columns, elements, size)
+    begins, across, elements, size = data
+    return sparse_compressed_tensor(begins, across, elements, size, layout=layout)
 
 
 def reduce_for_pickle(self: SparseTensor, protocol: Any) -> Any:
@@ -273,6 +293,10 @@ def reduce_for_pickle(self: SparseTensor, protocol: Any) -> Any:
     if self._layout is sparse_coo:
         data = (*data, self._coalesced)
     return rebuild_sparse_tensor, (self._layout, data)
+
+
+def numpy(self: SparseTensor, *args: Any, **kwargs: Any) -> NoReturn:
+    raise NotAnArrayError("numpy()", self._layout)
 
 
 def norm(self: SparseTensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
@@ -287,23 +311,29 @@ def mm(self: SparseTensor, mat2: Tensor) -> Tensor:
     return linalg.mm(self, require_tensor(mat2, "mm", "mat2"))
 
 
+_IN_PLACE = (
+    "abs asin atan ceil erf expm1 floor log1p neg relu round sign sin sinh sqrt tan tanh trunc"
+)
+
 METHODS: dict[str, Callable[..., Any]] = {
     "_indices": _indices, "_nnz": _nnz, "_values": _values, "coalesce": _coalesce,
     "col_indices": col_indices, "crow_indices": crow_indices, "indices": indices,
     "is_coalesced": is_coalesced, "values": values,
     "add_": add_, "copy_": copy_, "div_": div_, "mul_": mul_, "sub_": sub_, "zero_": zero_,
     "detach": detach, "register_hook": register_hook, "requires_grad_": requires_grad_,
-    "norm": norm, "select": select, "smm": mm,
+    "norm": norm, "numpy": numpy, "__array__": numpy, "select": select, "smm": mm, "unbind": unbind,
+    "ccol_indices": ccol_indices, "row_indices": row_indices, "t_": t_, "transpose_": transpose_,
+    **{f"{name}_": _elementwise_(name) for name in _IN_PLACE.split()},
     "__deepcopy__": deepcopy, "__getitem__": getitem, "__iadd__": add_, "__imul__": mul_,
-    "__isub__": sub_, "__itruediv__": div_, "__reduce_ex__": reduce_for_pickle,
+    "__iter__": iterate, "__isub__": sub_, "__itruediv__": div_, "__reduce_ex__": reduce_for_pickle,
     "__repr__": sparse_repr, "__str__": sparse_repr,
 }  # fmt: skip
 
 # What would read or write memory that there is none of.
 _REFUSED = """
-    backward contiguous data_ptr detach_ fill_ is_contiguous item numpy
+    backward contiguous data_ptr detach_ fill_ is_contiguous item
     register_post_accumulate_grad_hook retain_grad set_ storage_offset stride tolist
-    untyped_storage view __array__ __bool__ __contains__ __dlpack__ __float__ __int__ __iter__
+    untyped_storage view __bool__ __contains__ __dlpack__ __float__ __int__
     __setitem__"""
 
 

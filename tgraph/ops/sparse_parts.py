@@ -1,4 +1,4 @@
-"""Sparse tensors made of parts and taken apart: creation, layouts, places of values."""
+"""Sparse tensors taken apart: places of their values, and one layout from another."""
 
 from __future__ import annotations
 
@@ -7,204 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.dispatch import settled
-from ..core.layouts import Layout, sparse_coo, sparse_csr, strided
+from ..core.layouts import Layout, sparse_coo, sparse_csc, sparse_csr, strided
 from ..core.operands import cast
 from ..core.sparse_tensor import NotOnSparseError, SparseTensor, make_sparse, with_elements
 from ..core.state import state
 from ..core.tensor import Tensor
-from ..core.values import known_values
 from ..runtime.dtypes import bool_, int64, uint8
 from . import creation
 from . import elementwise as e
 from . import movement as m
-from .concatenation import stack
+from .concatenation import flip, stack
 from .distinct import unique
 from .gather_scatter import index_add, index_select
 from .sorting import argsort, searchsorted
-
-# --- creation ------------------------------------------------------------------------------------
-
-
-def _positions(given: Any, operation: str, name: str, device: Any) -> Tensor:
-    """Positions as int64; TypeError for what are no integers."""
-    made = given if isinstance(given, Tensor) else creation.tensor(given, device=device)
-    if made._type.numel and not (made._type.dtype.is_integral and made._type.dtype is not bool_):
-        raise TypeError(f"{operation}(): {name} must hold integers, got {made._type.dtype}")
-    made = cast(made.detach(), int64)
-    return made if device is None else made.to(device)
-
-
-def _elements(given: Any, dtype: Any, device: Any) -> Tensor:
-    if not isinstance(given, Tensor):
-        return creation.tensor(given, dtype=dtype, device=device)
-    return given.to(dtype=dtype or given._type.dtype, device=device or given._type.device)
-
-
-def _asked(elements: Tensor, requires_grad: bool) -> Tensor:
-    return elements.detach().requires_grad_() if requires_grad else elements
-
-
-def sparse_coo_tensor(
-    indices: Any,
-    values: Any = None,
-    size: Sequence[int] | None = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-    is_coalesced: bool | None = None,
-) -> SparseTensor:
-    """A tensor of values at `indices`, (sparse dimensions, number of values), zero elsewhere.
-
-    Several values at one place are added up. `values` may have further dimensions, which the
-    tensor then has behind the sparse ones. Without `size` it is as large as the indices ask for;
-    `sparse_coo_tensor(size)` has no values. Indices are always checked; with `is_coalesced=True`
-    they must be in order, each once, which is not. With `requires_grad` it is a leaf; otherwise
-    gradients go to `values`.
-
-    >>> import tgraph as tg
-    >>> tg.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3)).to_dense()
-    tensor([[0., 0., 3.],
-            [4., 0., 5.]])
-    """
-    if values is None:
-        shape = tuple(indices if size is None else size)
-        made = creation.zeros((0,), dtype=dtype, device=device)
-        at = creation.zeros((len(shape), 0), dtype=int64, device=device)
-        return make_sparse(sparse_coo, (at,), _asked(made, requires_grad), shape)
-    elements = _elements(values, dtype, device)
-    at = _positions(indices, "sparse_coo_tensor", "indices", elements._type.device)
-    if at.ndim == 1 and not at._type.numel:
-        at = m.reshape(at, 0 if size is None else len(size), 0)
-    if at.ndim != 2 or elements.ndim < 1 or at.shape[1] != elements.shape[0]:
-        raise RuntimeError(
-            "sparse_coo_tensor(): expected indices of shape (sparse dimensions, number of values) "
-            f"for values of shape {list(elements.shape)}, got {list(at.shape)}"
-        )
-    dims = at.shape[0]
-    if size is None:
-        size = (*(1 + max(each, default=-1) for each in at.tolist()), *elements.shape[1:])
-    shape = tuple(size)
-    if tuple(elements.shape[1:]) != shape[dims:] or len(shape) < dims:
-        raise RuntimeError(
-            f"sparse_coo_tensor(): {dims} sparse dimensions and values of shape "
-            f"{list(elements.shape)} do not make a tensor of size {list(shape)}"
-        )
-    _check_inside(at, shape[:dims])
-    coalesced = bool(is_coalesced) or (is_coalesced is None and at.shape[1] < 2)
-    return make_sparse(sparse_coo, (at,), _asked(elements, requires_grad), shape, coalesced)
-
-
-def _check_inside(at: Tensor, sizes: Sequence[int]) -> None:
-    """RuntimeError for an index that is known to lie outside."""
-    if state.context is not None or not at._type.numel or at._type.device.type == "meta":
-        return
-    lowest, highest = at.amin(1).tolist(), at.amax(1).tolist()
-    for dim, (low, high, size) in enumerate(zip(lowest, highest, sizes)):
-        if low < 0 or high >= size:
-            raise RuntimeError(
-                f"size is inconsistent with indices: for dim {dim}, size is {size} but found "
-                f"index {low if low < 0 else high}"
-            )
-
-
-def sparse_csr_tensor(
-    crow_indices: Any,
-    col_indices: Any,
-    values: Any,
-    size: Sequence[int] | None = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-) -> SparseTensor:
-    """A matrix by rows: those values from `crow_indices[i]` on are of row i, in `col_indices`.
-
-    Products with it are as fast as there are. There are no batches and no dense dimensions.
-
-    >>> import tgraph as tg
-    >>> a = tg.sparse_csr_tensor([0, 1, 3], [2, 0, 2], [3.0, 4.0, 5.0], (2, 3))
-    >>> a @ tg.ones(3, 1)
-    tensor([[3.],
-            [9.]])
-    """
-    elements = _elements(values, dtype, device)
-    place = elements._type.device
-    rows = _positions(crow_indices, "sparse_csr_tensor", "crow_indices", place)
-    columns = _positions(col_indices, "sparse_csr_tensor", "col_indices", place)
-    if (rows.ndim, columns.ndim, elements.ndim) != (1, 1, 1):
-        raise NotImplementedError(
-            "sparse_csr_tensor(): expected vectors, got crow_indices, col_indices and values of "
-            f"{rows.ndim}, {columns.ndim} and {elements.ndim} dimensions; batches are lists of "
-            "matrices here"
-        )
-    if size is None:
-        size = (rows.shape[0] - 1, 1 + max(columns.tolist(), default=-1))
-    height, wide = size
-    if rows.shape[0] != height + 1 or columns.shape != elements.shape:
-        raise RuntimeError(
-            f"sparse_csr_tensor(): expected {height + 1} crow_indices and as many col_indices as "
-            f"values, got {rows.shape[0]}, {columns.shape[0]} and {elements.shape[0]}"
-        )
-    _check_rows(rows, columns, wide)
-    shape = (height, wide)
-    return make_sparse(sparse_csr, (rows, columns), _asked(elements, requires_grad), shape)
-
-
-def _check_rows(rows: Tensor, columns: Tensor, wide: int) -> None:
-    if state.context is not None or rows._type.device.type == "meta":
-        return
-    found = known_values(rows) or rows.tolist()
-    if found[0] != 0 or found[-1] != columns.shape[0] or found != sorted(found):
-        raise RuntimeError(
-            "`crow_indices` must begin with 0, end with the number of values "
-            f"({columns.shape[0]}) and never become smaller"
-        )
-    if columns.shape[0]:
-        low, high = int(columns.amin()), int(columns.amax())
-        if low < 0 or high >= wide:
-            raise RuntimeError(f"`0 <= col_indices < {wide}` is not satisfied: {low} to {high}")
-
-
-def sparse_compressed_tensor(
-    compressed_indices: Any,
-    plain_indices: Any,
-    values: Any,
-    size: Sequence[int] | None = None,
-    *,
-    dtype: Any = None,
-    layout: Layout | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-) -> SparseTensor:
-    """`sparse_csr_tensor` by another name, with `layout=tgraph.sparse_csr`, which is the only one.
-
-    >>> import tgraph as tg
-    >>> tg.sparse_compressed_tensor([0, 1], [1], [2.0], (1, 2), layout=tg.sparse_csr).to_dense()
-    tensor([[0., 2.]])
-    """
-    if layout is not sparse_csr:
-        raise NotImplementedError(
-            f"sparse_compressed_tensor(): expected layout=tgraph.sparse_csr, got {layout}"
-        )
-    return sparse_csr_tensor(
-        compressed_indices, plain_indices, values, size,
-        dtype=dtype, device=device, requires_grad=requires_grad,
-    )  # fmt: skip
-
-
-def empty_sparse(layout: Layout, shape: Sequence[int], dtype: Any, device: Any) -> SparseTensor:
-    """A tensor of zeros, none of which is kept."""
-    if layout is sparse_coo:
-        return sparse_coo_tensor(shape, dtype=dtype, device=device)
-    rows = creation.zeros(shape[0] + 1, dtype=int64, device=device)
-    columns = creation.zeros(0, dtype=int64, device=device)
-    elements = creation.zeros(0, dtype=dtype, device=device)
-    return make_sparse(sparse_csr, (rows, columns), elements, tuple(shape))
-
 
 # --- places --------------------------------------------------------------------------------------
 
@@ -215,17 +30,18 @@ def require_sparse(value: Any, operation: str, layout: Layout | None = None) -> 
         raise TypeError(f"{operation}(): expected a sparse tensor, got {type(value).__name__}")
     if not isinstance(value, SparseTensor) or layout not in (None, value._layout):
         raise RuntimeError(
-            f"{operation}(): expected a tensor of layout {layout or 'sparse_coo or sparse_csr'}, "
-            f"got {value.layout!r}; to_sparse_coo() and to_sparse_csr() make one"
+            f"{operation}(): expected a tensor of layout "
+            f"{layout or 'sparse_coo, sparse_csr or sparse_csc'}, got {value.layout!r}; "
+            f"to_sparse_{layout.name[-3:] if layout else 'coo'}() makes one"
         )
     return value
 
 
 def sparse_dim(x: Tensor) -> int:
-    """The number of dimensions with positions: 2 of CSR, 0 of a strided tensor."""
+    """The number of dimensions with positions: 2 of CSR and CSC, 0 of a strided tensor."""
     if not isinstance(x, SparseTensor):
         return 0
-    return 2 if x._layout is sparse_csr else int(x._positions[0].shape[0])
+    return 2 if x.is_compressed else int(x._positions[0].shape[0])
 
 
 def dense_dim(x: Tensor) -> int:
@@ -243,7 +59,8 @@ def flat_places(at: Tensor, sizes: Sequence[int]) -> Tensor:
     return flat
 
 
-def _unflattened(flat: Tensor, sizes: Sequence[int]) -> Tensor:
+def places_of(flat: Tensor, sizes: Sequence[int]) -> Tensor:
+    """What `flat_places` makes one number each of."""
     rows = []
     for size in reversed(sizes[1:]):
         rows.append(e.remainder(flat, size))
@@ -254,15 +71,16 @@ def _unflattened(flat: Tensor, sizes: Sequence[int]) -> Tensor:
 def row_numbers(rows: Tensor, count: int) -> Tensor:
     """The row of each of `count` values, of where rows begin."""
     line = creation.arange(count, device=rows.device)
-    return e.sub(searchsorted(rows, line, right=True), 1)
+    return e.sub(searchsorted(cast(rows, int64), line, right=True), 1)
 
 
 def coo_indices(x: SparseTensor) -> Tensor:
     """Positions of the values, (sparse dimensions, number)."""
     if x._layout is sparse_coo:
         return x._positions[0]
-    rows, columns = x._positions
-    return stack([row_numbers(rows, columns.shape[0]), columns])
+    begins, across = x._positions
+    along, across = row_numbers(begins, across.shape[0]), cast(across, int64)
+    return stack([along, across] if x._layout is sparse_csr else [across, along])
 
 
 def sparse_sizes(x: SparseTensor) -> tuple[int, ...]:
@@ -280,7 +98,7 @@ def coalesce(x: SparseTensor) -> SparseTensor:
         (places.shape[0], *summed.shape[1:]), dtype=summed.dtype, device=x.device
     )
     elements = cast(index_add(zeros, 0, to, summed), x._type.dtype)
-    at = _unflattened(places, sizes) if sizes else creation.zeros(
+    at = places_of(places, sizes) if sizes else creation.zeros(
         (0, places.shape[0]), dtype=int64, device=x.device)  # fmt: skip
     return make_sparse(sparse_coo, (at,), elements, x._type.shape)
 
@@ -291,9 +109,11 @@ def as_summable(x: Tensor) -> Tensor:
 
 
 def csr_parts(x: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Where rows begin, columns and values of a sparse matrix, of either layout."""
+    """Where rows begin, columns and values of a sparse matrix, of any layout."""
     if x._layout is sparse_csr:
         return (*x._positions, x._elements)
+    if x._layout is sparse_csc:
+        x = make_sparse(sparse_coo, (coo_indices(x),), x._elements, x._type.shape, False)
     if x.ndim != 2 or sparse_dim(x) != 2:
         raise RuntimeError(
             f"expected a sparse matrix, got {sparse_dim(x)} sparse and {dense_dim(x)} dense "
@@ -305,6 +125,16 @@ def csr_parts(x: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
             return _chosen(x, *found)
         x._rows = found
     return _chosen(x, *x._rows)
+
+
+def product_parts(x: SparseTensor) -> tuple[Tensor, Tensor, Tensor, bool]:
+    """A sparse matrix as products take it: its parts by rows, or, and True, those of its transpose.
+
+    Nothing is put in order of what lies by columns.
+    """
+    if x._layout is sparse_csc:
+        return (*x._positions, x._elements, True)
+    return (*csr_parts(x), False)
 
 
 def _rows_of(x: SparseTensor) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -348,13 +178,13 @@ def to_sparse(
     >>> tg.eye(2).to_sparse().values()
     tensor([1., 1.])
     """
-    if layout is sparse_csr:
-        return to_sparse_csr(self)
+    if layout in (sparse_csr, sparse_csc):
+        return _by_lines(self, layout, "to_sparse")
     if layout not in (None, sparse_coo):
         if layout is strided:
             return to_dense(self)
         raise NotImplementedError(
-            f"to_sparse(): layouts are sparse_coo and sparse_csr, not {layout}"
+            f"to_sparse(): layouts are sparse_coo, sparse_csr and sparse_csc, not {layout}"
         )
     if isinstance(self, SparseTensor):
         return self if self._layout is sparse_coo else _coo_of(self)
@@ -368,7 +198,7 @@ def to_sparse(
         is_there = m.reshape(is_there, rows.shape[0], -1).any(1)
     places = m.reshape(is_there.nonzero(), -1)
     elements = index_select(rows, 0, places)
-    at = _unflattened(places, sizes)
+    at = places_of(places, sizes)
     return make_sparse(sparse_coo, (at,), elements, self._type.shape)
 
 
@@ -388,16 +218,42 @@ def to_sparse_coo(self: Tensor) -> Tensor:
 
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """The matrix by rows, of layout `sparse_csr`; places of a COO tensor are summed first."""
+    return _by_lines(self, sparse_csr, "to_sparse_csr", dense_dim)
+
+
+def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """The matrix by columns, of layout `sparse_csc`; places of a COO tensor are summed first.
+
+    >>> import tgraph as tg
+    >>> tg.tensor([[1.0, 0.0], [2.0, 3.0]]).to_sparse_csc().values()
+    tensor([1., 2., 3.])
+    """
+    return _by_lines(self, sparse_csc, "to_sparse_csc", dense_dim)
+
+
+def in_layout(x: SparseTensor, layout: Layout) -> SparseTensor:
+    """The same elements in another layout."""
+    found = to_sparse(x, layout=layout)
+    assert isinstance(found, SparseTensor)
+    return found
+
+
+def _by_lines(x: Tensor, layout: Layout, operation: str, dense_dim: int | None = None) -> Tensor:
     if dense_dim:
-        raise NotImplementedError("to_sparse_csr(): values with dimensions are there for COO only")
-    if isinstance(self, SparseTensor) and self._layout is sparse_csr:
-        return self
-    if self.ndim != 2:
-        raise RuntimeError(f"to_sparse_csr(): expected a matrix, got {self.ndim} dimensions")
-    x = self if isinstance(self, SparseTensor) else to_sparse(self)
-    assert isinstance(x, SparseTensor)
-    rows, columns, elements = csr_parts(coalesce(x))
-    return make_sparse(sparse_csr, (rows, columns), elements, self._type.shape)
+        raise NotImplementedError(f"{operation}(): values with dimensions are there for COO only")
+    if isinstance(x, SparseTensor) and x._layout is layout:
+        return x
+    if x.ndim != 2:
+        raise RuntimeError(f"{operation}(): expected a matrix, got {x.ndim} dimensions")
+    found = x if isinstance(x, SparseTensor) else to_sparse(x)
+    assert isinstance(found, SparseTensor)
+    found = coalesce(found)
+    if layout is sparse_csc:
+        at = flip(coo_indices(found), (0,))
+        shape = found._type.shape[::-1]
+        found = make_sparse(sparse_coo, (at,), found._elements, shape, False)
+    rows, columns, elements = csr_parts(found)
+    return make_sparse(layout, (rows, columns), elements, x._type.shape)
 
 
 def taken_at(dense: Tensor, x: SparseTensor) -> Tensor:

@@ -8,10 +8,12 @@ from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
 from ..core.layouts import sparse_coo, sparse_csr
+from ..core.operands import cast
 from ..core.planned import planned
 from ..core.sparse_tensor import SPARSE_RULES, SparseTensor, make_sparse, with_elements
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
+from ..runtime.dtypes import int64
 from . import complex_numbers as c
 from . import creation
 from . import elementwise as e
@@ -25,9 +27,10 @@ from .scatter_reductions import scatter_reduce
 from .sparse_parts import (
     coalesce,
     csr_parts,
+    in_layout,
+    product_parts,
     require_sparse,
     row_numbers,
-    to_sparse_csr,
 )
 
 
@@ -87,9 +90,11 @@ def _matmul(a: Tensor, b: Tensor, **attrs: Any) -> Tensor:
     if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
         return _sparse_product(a, b)
     if isinstance(a, SparseTensor):
-        return csr_product(*csr_parts(a), b, a.shape[0], False)
+        *parts, turned = product_parts(a)
+        return csr_product(*parts, b, a.shape[0], turned)
     assert isinstance(b, SparseTensor)
-    found = csr_product(*csr_parts(b), m.transpose(a, 0, 1), b.shape[1], True)
+    *parts, turned = product_parts(b)
+    found = csr_product(*parts, m.transpose(a, 0, 1), b.shape[1], not turned)
     return m.transpose(found, 0, 1)
 
 
@@ -100,6 +105,7 @@ def _sparse_product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     """Each value of `a` meets the values of a row of `b`; how many pairs there are is read."""
     rows, columns, left = csr_parts(a)
     starts, others, right = csr_parts(b)
+    columns, starts, others = (cast(each, int64) for each in (columns, starts, others))
     first = index_select(starts, 0, columns)
     counts = e.sub(index_select(starts, 0, e.add(columns, 1)), first)
     at = repeat_interleave(creation.arange(columns.shape[0], device=a.device), counts)
@@ -110,8 +116,7 @@ def _sparse_product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     row = index_select(row_numbers(rows, columns.shape[0]), 0, at)
     places = stack([row, index_select(others, 0, to)])
     made = make_sparse(sparse_coo, (places,), pairs, (a.shape[0], b.shape[1]), False)
-    summed = coalesce(made)
-    return to_sparse_csr(summed) if a._layout is sparse_csr else summed  # type: ignore[return-value]
+    return in_layout(coalesce(made), sparse_csr if a.is_compressed else sparse_coo)
 
 
 def sparse_mm(input: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:

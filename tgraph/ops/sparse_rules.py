@@ -13,7 +13,7 @@ from typing import Any
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
 from ..core.keywords import with_keywords
-from ..core.layouts import Layout, sparse_coo, sparse_csr
+from ..core.layouts import Layout, sparse_coo
 from ..core.operands import cast
 from ..core.sparse_tensor import (
     SPARSE_RULES,
@@ -33,17 +33,17 @@ from .concatenation import cat
 from .gather_scatter import index_add, index_select
 from .scatter_reductions import index_reduce
 from .sorting import searchsorted
+from .sparse_creation import empty_sparse
 from .sparse_parts import (
     as_summable,
     coalesce,
     coo_indices,
-    empty_sparse,
     flat_places,
+    in_layout,
     require_sparse,
     sparse_dim,
     sparse_sizes,
     taken_at,
-    to_sparse_csr,
 )
 
 # --- one operand ---------------------------------------------------------------------------------
@@ -96,24 +96,7 @@ def _transfer(x: SparseTensor, device: Device, **attrs: Any) -> SparseTensor:
     return make_sparse(x._layout, positions, moved, x._type.shape, x._coalesced)
 
 
-def _permute(x: SparseTensor, **attrs: Any) -> SparseTensor:
-    (order,) = attrs.values()
-    count = sparse_dim(x)
-    if tuple(order) == tuple(range(x.ndim)):
-        return x
-    if any((at < count) is not (axis < count) for at, axis in enumerate(order)):
-        raise NotOnSparseError("transpose of a sparse and a dense dimension", x._layout)
-    shape = tuple(x._type.shape[axis] for axis in order)
-    at = index_select(coo_indices(x), 0, creation.tensor(list(order[:count]), device=x.device))
-    inner = [0, *(1 + axis - count for axis in order[count:])]
-    elements = m.permute(x._elements, inner) if len(inner) > 1 else x._elements
-    turned = make_sparse(sparse_coo, (at,), elements, shape, at.shape[1] < 2)
-    if x._layout is sparse_csr:
-        return to_sparse_csr(turned)  # type: ignore[return-value]
-    return turned
-
-
-SPARSE_RULES.update({p.cast: _cast, p.transfer: _transfer, p.permute: _permute})
+SPARSE_RULES.update({p.cast: _cast, p.transfer: _transfer})
 
 
 def _zeros_like(x: SparseTensor, dtype: Any = None, device: Any = None) -> SparseTensor:
@@ -150,9 +133,7 @@ def _pattern_is_shared(a: SparseTensor, b: SparseTensor) -> bool:
 
 def _like(found: SparseTensor, x: SparseTensor) -> SparseTensor:
     """In the layout of `x`."""
-    if x._layout is sparse_csr:
-        return to_sparse_csr(coalesce(found))  # type: ignore[return-value]
-    return found
+    return in_layout(coalesce(found), x._layout) if x.is_compressed else found
 
 
 def _check_shapes(operation: str, a: Tensor, b: Tensor) -> None:
@@ -169,6 +150,8 @@ def _both(operation: Any) -> Callable[..., Tensor]:
     def rule(a: Tensor, b: Tensor) -> Tensor:
         if not isinstance(b, SparseTensor):
             assert isinstance(a, SparseTensor)
+            if a.is_compressed:
+                return _added_to_dense(b if operation is p.add else e.neg(b), a)
             raise NotOnSparseError(
                 f"{operation.name}(sparse, dense)", a._layout, "use add(dense, sparse) instead"
             )
@@ -237,6 +220,14 @@ def _div(a: Tensor, b: Tensor) -> Tensor:
     return with_elements(a, e.div(a._elements, b))
 
 
+def _floor_divide(a: Tensor, b: Tensor) -> Tensor:
+    if not isinstance(a, SparseTensor) or isinstance(b, SparseTensor) or b.ndim:
+        layout = next(each._layout for each in (a, b) if isinstance(each, SparseTensor))
+        raise NotOnSparseError("division by anything but a number", layout)
+    summed = coalesce(a)
+    return with_elements(summed, e.floor_divide(summed._elements, b))
+
+
 def _pow(a: Tensor, b: Tensor) -> Tensor:
     if not isinstance(a, SparseTensor) or isinstance(b, SparseTensor) or b.ndim or not b.item() > 0:
         layout = next(each._layout for each in (a, b) if isinstance(each, SparseTensor))
@@ -246,7 +237,14 @@ def _pow(a: Tensor, b: Tensor) -> Tensor:
 
 
 SPARSE_RULES.update(
-    {p.add: _both(p.add), p.sub: _both(p.sub), p.mul: _mul, p.div: _div, p.pow_: _pow}
+    {
+        p.add: _both(p.add),
+        p.sub: _both(p.sub),
+        p.mul: _mul,
+        p.div: _div,
+        p.floor_divide: _floor_divide,
+        p.pow_: _pow,
+    }
 )
 
 
@@ -272,7 +270,8 @@ def _sum(x: SparseTensor, axes: Sequence[int], keepdims: bool = False) -> Tensor
     if len(axes) == x.ndim and not keepdims:
         return r.sum(x._elements)
     if keepdims:
-        raise NotOnSparseError("sum(keepdim=True)", x._layout)
+        kept_shape = tuple(1 if at in axes else size for at, size in enumerate(x._type.shape))
+        return _like(in_layout(m.reshape(_sum(x, axes), kept_shape), sparse_coo), x)
     count = sparse_dim(x)
     inner = [1 + axis - count for axis in axes if axis >= count]
     elements = r.sum(as_summable(x._elements), inner) if inner else x._elements

@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from ..core.layouts import Layout, layout_named, sparse_coo, sparse_csr
+from ..core.layouts import Layout, layout_named, sparse_coo, sparse_csc, sparse_csr
 from ..core.tensor import Size, Tensor
 from ..nn.parameter import Parameter, rebuild_parameter, rebuild_parameter_with_state
 from ..ops.pickling import rebuild_from_type, rebuild_tensor, rebuild_tensor_as
@@ -205,7 +205,11 @@ def _sparse(*arguments: Any) -> Tensor:
     name = "a sparse tensor"
     _check(len(arguments) == 2 and type(arguments[1]) is tuple, name, arguments)
     layout, data = arguments
-    count = {sparse_coo: 2, sparse_csr: 3}.get(layout) if isinstance(layout, Layout) else None
+    count = (
+        {sparse_coo: 2, sparse_csr: 3, sparse_csc: 3}.get(layout)
+        if isinstance(layout, Layout)
+        else None
+    )
     fits = count is not None and count < len(data) <= 4
     fits = fits and all(type(each) is Tensor for each in data[:count]) and _are_ints(data[count])
     _check(fits and all(type(each) is bool for each in data[count + 1 :]), name, arguments)
