@@ -129,6 +129,21 @@ other(
     (4, 3),
     (4, 2),
 )
+other("determinants", lambda T, x: T.linalg.det(x) * T.linalg.slogdet(_regular(T, x))[1] +
+      T.linalg.slogdet(x)[0],
+      lambda x: np.linalg.det(x) * np.linalg.slogdet(x + 3 * np.eye(2))[1] +
+      np.linalg.slogdet(x)[0], (2, 2))  # fmt: skip
+other("systems", lambda T, x, y: T.linalg.solve(_regular(T, x), y),
+      lambda x, y: np.linalg.solve(x + 3 * np.eye(2), y), (2, 2), (2, 1))  # fmt: skip
+other("cholesky factors", lambda T, x: T.linalg.cholesky(_positive(T, x), upper=True),
+      lambda x: np.linalg.cholesky(x @ x.conj().T + np.eye(2)).conj().T, (2, 2))  # fmt: skip
+other("eigenvectors", lambda T, x: _rebuilt(T.linalg.eigh(_positive(T, x))),
+      lambda x: _exponential(x @ x.conj().T + np.eye(2)), (2, 2))  # fmt: skip
+other("singular vectors", lambda T, x: _product(*T.linalg.svd(x, full_matrices=False)),
+      lambda x: _product(*np.linalg.svd(x, full_matrices=False)), (3, 2))  # fmt: skip
+other("orthonormal factors", lambda T, x: T.linalg.qr(x)[0] @ T.linalg.qr(x)[1][:, :2] ** 2,
+      lambda x: np.linalg.qr(x)[0] @ np.linalg.qr(x)[1][:, :2] ** 2, (2, 3))  # fmt: skip
+other("pseudoinverses", lambda T, x: T.linalg.pinv(x), np.linalg.pinv, (3, 2))
 other("dot", lambda T, x, y: T.dot(x, y), np.dot, (5,), (5,))
 other("vdot", lambda T, x, y: T.vdot(x, y), np.vdot, (5,), (5,))
 other("mv", lambda T, x, y: x @ y, np.matmul, (3, 4), (4,))
@@ -149,6 +164,29 @@ other("scatter_add", lambda T, x: T.scatter_add(x, 1, T.tensor(_PLACES), x[:, :2
 other("expand", lambda T, x: x[:, :1].expand(3, 4) * x, lambda x: x[:, :1] * x)
 other("in place", lambda T, x: _in_place(x), lambda x: (x * 2j).real + 1 + 1j * (x * 2j).imag)
 other("written parts", lambda T, x: _written(T, x), lambda x: x.real**2 + 1j * x.imag)
+
+
+def _regular(T: Any, x: Any) -> Any:
+    return x + 3 * T.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+
+
+def _positive(T: Any, x: Any) -> Any:
+    return x @ x.mH + T.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+
+
+def _rebuilt(found: Any) -> Any:
+    """A function of a matrix, by its eigenvalues: phases of the vectors do not matter."""
+    values, vectors = found
+    return (vectors * (-values).exp().unsqueeze(-2)) @ vectors.mH
+
+
+def _exponential(x: Array) -> Array:
+    values, vectors = np.linalg.eigh(x)
+    return (vectors * np.exp(-values)) @ vectors.conj().T
+
+
+def _product(u: Any, s: Any, vh: Any) -> Any:
+    return (u * (s * s)[..., None, :]) @ vh * abs(u)
 
 
 def _scattered(x: Array) -> Array:

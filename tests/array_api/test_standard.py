@@ -242,14 +242,7 @@ ROWS = {
         xp.var(x, axis=(0, 1), keepdims=True) | xp.var(x, axis=1, correction=0.5)
         xp.var(x, axis=())
         xp.finfo(x).bits | xp.finfo(x.dtype).max | xp.finfo(x).smallest_normal | xp.finfo(x).eps
-        xp.linalg.eigvalsh(s) | xp.abs(xp.linalg.eigh(s).eigenvectors) | xp.linalg.matrix_rank(x)
-        xp.linalg.matrix_rank(x, rtol=0.9) | xp.linalg.matrix_norm(x) | xp.linalg.svdvals(x)
-        xp.linalg.matrix_norm(x, ord="nuc", keepdims=True) | xp.linalg.matrix_norm(x, ord=-2)
-        xp.linalg.matrix_norm(x, ord=float("inf")) | xp.linalg.vector_norm(x, axis=0, ord=3)
-        xp.linalg.vector_norm(x) | xp.linalg.vector_norm(x, axis=(0, 1), keepdims=True)
-        xp.linalg.vector_norm(x, axis=1, ord=0) | xp.linalg.vector_norm(v, ord=float("-inf"))
-        xp.abs(xp.linalg.qr(x).Q) | xp.linalg.svd(x).U.shape | xp.linalg.svd(x).Vh.shape
-        xp.abs(xp.linalg.qr(x, mode="complete").R) | xp.fft.rfft(x) | xp.fft.ihfft(x, n=4)
+        xp.fft.rfft(x) | xp.fft.ihfft(x, n=4)
         xp.fft.rfftn(x) | xp.fft.rfft(x, n=2, axis=0, norm="ortho")
         xp.fft.fftfreq(5, d=0.5, dtype=x.dtype) | xp.fft.rfftfreq(4, dtype=x.dtype)
         xp.fft.fftshift(x) | xp.fft.ifftshift(x, axes=1) | x / y | x ** 2
@@ -258,12 +251,19 @@ ROWS = {
         xp.mean(x) | xp.mean(x, axis=0) | xp.mean(x, axis=(0, 1), keepdims=True)
         xp.linalg.matrix_power(s, 3) | x / y | xp.linalg.vector_norm(x)
     """,
-    # Not of complex numbers, of which tgraph has no factorizations: docs/differences.md.
-    "real floating-point ": """
+    "floating-point ": """
         xp.linalg.det(s) | xp.linalg.inv(s) | xp.linalg.solve(s, v) | xp.linalg.pinv(x)
         xp.linalg.solve(s, x.mT) | xp.linalg.solve(xp.stack([s, s]), v)
         xp.linalg.solve(s, xp.stack([x.mT, y.mT])) | xp.linalg.solve(xp.stack([s, s, s]), s[:, :])
         xp.linalg.slogdet(s) | xp.linalg.matrix_power(s, -1)
+        xp.linalg.eigvalsh(s) | xp.abs(xp.linalg.eigh(s).eigenvectors) | xp.linalg.matrix_rank(x)
+        xp.linalg.matrix_rank(x, rtol=0.9) | xp.linalg.matrix_norm(x) | xp.linalg.svdvals(x)
+        xp.linalg.matrix_norm(x, ord="nuc", keepdims=True) | xp.linalg.matrix_norm(x, ord=-2)
+        xp.linalg.matrix_norm(x, ord=float("inf")) | xp.linalg.vector_norm(x, axis=0, ord=3)
+        xp.linalg.vector_norm(x) | xp.linalg.vector_norm(x, axis=(0, 1), keepdims=True)
+        xp.linalg.vector_norm(x, axis=1, ord=0) | xp.linalg.vector_norm(v, ord=float("-inf"))
+        xp.abs(xp.linalg.qr(x).Q) | xp.linalg.svd(x).U.shape | xp.linalg.svd(x).Vh.shape
+        xp.abs(xp.linalg.qr(x, mode="complete").R)
         xp.linalg.cholesky(s) | xp.linalg.cholesky(s, upper=True) | xp.linalg.pinv(x, rtol=0.5)
     """,
     "complex floating-point": """

@@ -13,6 +13,7 @@ from ..core.return_types import linalg_cholesky_ex as CholeskyEx
 from ..core.return_types import linalg_inv_ex as InvEx
 from ..core.return_types import linalg_solve_ex as SolveEx
 from ..core.tensor import Tensor
+from . import complex_factorizations as of_complex
 from .factorizations import check_matrices, solve_by_factors, solve_checked, transposed, unit_matrix
 
 
@@ -25,7 +26,9 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     tensor(2, dtype=tgraph.int32)
     """
     name = "linalg.cholesky_ex"
-    check_matrices(name, A, square=True)
+    check_matrices(name, A, square=True, complex_too=True)
+    if A._type.dtype.is_complex:
+        return CholeskyEx(*of_complex.cholesky(A, upper, name if check_errors else ""))
     read = transposed(A) if upper else A
     factor, info = apply_several(p.cholesky, read, check=name if check_errors else "")
     return CholeskyEx(transposed(factor) if upper else factor, info)
@@ -40,7 +43,9 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
     tensor(1, dtype=tgraph.int32)
     """
     name = "linalg.inv_ex"
-    check_matrices(name, A, square=True)
+    check_matrices(name, A, square=True, complex_too=True)
+    if A._type.dtype.is_complex:
+        return InvEx(*of_complex.solve(A, unit_matrix(A._type), name if check_errors else ""))
     factors, rows, _, info = apply_several(p.lu, detached(A), check=name if check_errors else "")
     return InvEx(solve_by_factors(A, unit_matrix(A._type), factors, rows, transpose=False), info)
 

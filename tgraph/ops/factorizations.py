@@ -1,7 +1,7 @@
 """Factorizations of matrices and what is solved with them: the functions of `tgraph.linalg`.
 
 Matrices lie in the last two axes, axes before them are a batch. LAPACK, and cuSOLVER on a GPU, work
-in float32 and float64.
+in float32 and float64; complex matrices are those of `complex_factorizations.py`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from ..core.return_types import linalg_slogdet as Slogdet
 from ..core.return_types import linalg_svd as SVD
 from ..core.tensor import Tensor
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, input_vjp, vjp
-from ..runtime.dtypes import float32, float64
+from ..runtime.dtypes import complex64, complex128, float32, float64
 from . import comparison as c
+from . import complex_factorizations as of_complex
 from . import creation
 from . import elementwise as e
 from . import movement as m
@@ -34,17 +35,19 @@ from .linalg import matmul
 
 @with_autocast
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular `L` with `A = L @ L.mT` (`upper`: `A = L.mT @ L`, upper triangular).
+    """The lower triangular `L` with `A = L @ L.mH` (`upper`: `A = L.mH @ L`, upper triangular).
 
-    `A` is symmetric and positive definite; only one of its triangles is read. LinAlgError (a
-    RuntimeError) for one that is not positive definite.
+    `A` is symmetric, or Hermitian, and positive definite; only one of its triangles is read.
+    LinAlgError (a RuntimeError) for one that is not positive definite.
 
     >>> import tgraph as tg
     >>> tg.linalg.cholesky(tg.tensor([[4.0, 2.0], [2.0, 5.0]]))
     tensor([[2., 0.],
             [1., 2.]])
     """
-    check_matrices("linalg.cholesky", A, square=True)
+    check_matrices("linalg.cholesky", A, square=True, complex_too=True)
+    if A._type.dtype.is_complex:
+        return of_complex.cholesky(A, upper, "linalg.cholesky")[0]
     factor, _ = apply_several(p.cholesky, transposed(A) if upper else A, check="linalg.cholesky")
     return transposed(factor) if upper else factor
 
@@ -78,14 +81,25 @@ def solve_triangular(
             [2.]])
     """
     name = "linalg.solve_triangular"
-    check_matrices(name, A, square=True)
+    check_matrices(name, A, square=True, complex_too=True)
     _check_operand(name, A, B)
     if B.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    if A._type.dtype.is_complex:
+        whole = _triangle(A, upper, unitriangular)
+        whole, right = _batched(name, *((whole, B) if left else (transposed(whole), transposed(B))))
+        found = of_complex.solve(whole, right, "")[0]
+        return found if left else transposed(found)
     A, B = _batched(name, A, B if left else transposed(B))
     attrs = {"lower": not upper, "transpose": not left, "unit": bool(unitriangular)}
     found = apply(p.triangular_solve, A, B, **attrs)
     return found if left else transposed(found)
+
+
+def _triangle(A: Tensor, upper: bool, unit: bool) -> Tensor:
+    """What is read of a matrix whose other triangle is not."""
+    found = creation.triu(A, int(unit)) if upper else creation.tril(A, -int(unit))
+    return e.add(found, unit_matrix(A._type)) if unit else found
 
 
 @with_autocast
@@ -97,7 +111,7 @@ def inv(A: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    check_matrices("linalg.inv", A, square=True)
+    check_matrices("linalg.inv", A, square=True, complex_too=True)
     return _solve("linalg.inv", A, unit_matrix(A._type), "linalg.inv")[0]
 
 
@@ -108,7 +122,9 @@ def det(A: Tensor) -> Tensor:
     >>> tg.linalg.det(tg.tensor([[2.0, 1.0], [1.0, 4.0]]))
     tensor(7.)
     """
-    check_matrices("linalg.det", A, square=True)
+    check_matrices("linalg.det", A, square=True, complex_too=True)
+    if A._type.dtype.is_complex:
+        return of_complex.det(A)
     factors, rows, sign, _ = apply_several(p.lu, detached(A), check="")
     return _determinant(A, factors, rows, sign)
 
@@ -116,13 +132,17 @@ def det(A: Tensor) -> Tensor:
 def slogdet(A: Tensor) -> Slogdet:
     """The sign of each determinant, and the logarithm of its absolute value.
 
+    The sign of a complex one is a number of absolute value 1.
+
     >>> import tgraph as tg
     >>> tg.linalg.slogdet(tg.tensor([[2.0, 0.0], [0.0, -0.5]]))
     tgraph.return_types.linalg_slogdet(
     sign=tensor(-1.),
     logabsdet=tensor(0.))
     """
-    check_matrices("linalg.slogdet", A, square=True)
+    check_matrices("linalg.slogdet", A, square=True, complex_too=True)
+    if A._type.dtype.is_complex:
+        return Slogdet(*of_complex.slogdet(A))
     factors, rows, sign, _ = apply_several(p.lu, detached(A), check="")
     return Slogdet(_sign(A, factors, sign), _log_determinant(A, factors, rows))
 
@@ -144,14 +164,19 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
             "'r', or 'complete'"
         )
-    check_matrices("linalg.qr", A)
-    q, upper = apply_several(p.qr, A, complete=mode == "complete")
+    check_matrices("linalg.qr", A, complex_too=True)
+    if A._type.dtype.is_complex:
+        q, upper = of_complex.qr(A, mode == "complete")
+    else:
+        q, upper = apply_several(p.qr, A, complete=mode == "complete")
     return QR(creation.new_empty(q, (0,)) if mode == "r" else q, upper)
 
 
 @with_autocast
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     """Eigenvalues in ascending order and orthonormal eigenvectors of symmetric matrices.
+
+    Of Hermitian ones, too, whose eigenvalues are real numbers.
 
     `UPLO` says which triangle is read. Where eigenvalues are equal, gradients through the vectors
     are not finite.
@@ -160,10 +185,12 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     >>> tg.linalg.eigh(tg.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([1., 2.])
     """
-    check_matrices("linalg.eigh", A, square=True)
+    check_matrices("linalg.eigh", A, square=True, complex_too=True)
     if UPLO not in ("L", "U", "l", "u"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    read = A if UPLO in "Ll" else transposed(A)
+    read = A if UPLO in "Ll" else of_complex.adjoint(A)
+    if A._type.dtype.is_complex:
+        return Eigh(*of_complex.eigh(read))
     values, vectors, _ = apply_several(p.eigh, read, check="linalg.eigh")
     return Eigh(values, vectors)
 
@@ -185,7 +212,9 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     >>> tg.linalg.svd(tg.tensor([[0.0, 3.0], [2.0, 0.0]])).S
     tensor([3., 2.])
     """
-    check_matrices("linalg.svd", A)
+    check_matrices("linalg.svd", A, complex_too=True)
+    if A._type.dtype.is_complex:
+        return SVD(*of_complex.svd(A, bool(full_matrices)))
     u, s, vh, _ = apply_several(p.svd, A, full=bool(full_matrices), check="linalg.svd")
     return SVD(u, s, vh)
 
@@ -201,7 +230,7 @@ def svdvals(A: Tensor) -> Tensor:
 
 def solve_checked(name: str, A: Tensor, B: Tensor, left: bool, check: str) -> tuple[Tensor, Tensor]:
     """The solution, and LAPACK's `info`; with `check` a failure raises the error of that name."""
-    check_matrices(name, A, square=True)
+    check_matrices(name, A, square=True, complex_too=True)
     _check_operand(name, A, B)
     if B.ndim == 1 or B._type.shape == A._type.shape[:-1]:
         if not left:
@@ -216,6 +245,8 @@ def solve_checked(name: str, A: Tensor, B: Tensor, left: bool, check: str) -> tu
 
 def _solve(name: str, a: Tensor, b: Tensor, check: str) -> tuple[Tensor, Tensor]:
     a, b = _batched(name, a, b)
+    if a._type.dtype.is_complex:
+        return of_complex.solve(a, b, check)
     factors, rows, _, info = apply_several(p.lu, detached(a), check=check)
     return solve_by_factors(a, b, factors, rows, transpose=False), info
 
@@ -486,12 +517,14 @@ def _or_zeros(g: Tensor | None, like: Tensor) -> Tensor:
 # --- checks -------------------------------------------------------------------------------------
 
 
-def check_matrices(name: str, a: Any, square: bool = False) -> None:
+def check_matrices(name: str, a: Any, square: bool = False, complex_too: bool = False) -> None:
     type_ = require_tensor(a, name, "A")._type
-    if type_.dtype not in (float32, float64):
+    known = (float32, float64, complex64, complex128) if complex_too else (float32, float64)
+    if type_.dtype not in known:
+        kinds = ", ".join(each.name for each in known)
         raise RuntimeError(
-            f"{name}: Expected a floating point tensor of float32 or float64 as input, got "
-            f"{type_.dtype.name}; convert it with .float()"
+            f"{name}: Expected a tensor of {kinds} as input, got {type_.dtype.name}; convert it "
+            "with .float()"
         )
     if type_.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")

@@ -38,11 +38,15 @@ def slogdet(input: Tensor) -> return_types.slogdet:
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of each determinant: -inf where it is 0, NaN where it is negative.
 
+    That of a complex one is complex.
+
     >>> import tgraph as tg
     >>> tg.logdet(tg.eye(3))
     tensor(0.)
     """
     sign, size = f.slogdet(input)
+    if sign._type.dtype.is_complex:
+        return e.add(e.log(sign), size)
     return e.where(e.lt(sign, 0), float("nan"), size)
 
 

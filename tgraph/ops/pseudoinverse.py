@@ -22,7 +22,8 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .checked_factorizations import inv_ex
-from .factorizations import check_matrices, svd, svdvals, transposed
+from .complex_factorizations import adjoint
+from .factorizations import check_matrices, svd, svdvals
 from .linalg import matmul
 from .norms import matrix_norm
 
@@ -51,9 +52,9 @@ def cast_like(value: Operand, like: Tensor) -> Tensor:
 
 
 def _symmetric(A: Tensor) -> Tensor:
-    """The symmetric matrix of which the lower triangle is read."""
+    """The symmetric, or Hermitian, matrix of which the lower triangle is read."""
     lower = creation.tril(A)
-    return e.add(lower, transposed(creation.tril(A, -1)))
+    return e.add(lower, adjoint(creation.tril(A, -1)))
 
 
 @with_autocast
@@ -73,7 +74,7 @@ def matrix_rank(
     >>> tg.linalg.matrix_rank(tg.tensor([[1.0, 2.0], [2.0, 4.0]]))
     tensor(1)
     """
-    check_matrices("linalg.matrix_rank", A, square=hermitian)
+    check_matrices("linalg.matrix_rank", A, square=hermitian, complex_too=True)
     values = svdvals(_symmetric(A.detach()) if hermitian else A.detach())
     least = _smallest(values, A, tol if tol is not None else atol, rtol)
     return r.sum(e.gt(values, m.unsqueeze(least, -1)), -1)
@@ -97,14 +98,14 @@ def pinv(
     >>> tg.linalg.pinv(tg.tensor([[2.0], [0.0]]))
     tensor([[0.5000, 0.0000]])
     """
-    check_matrices("linalg.pinv", A, square=hermitian)
+    check_matrices("linalg.pinv", A, square=hermitian, complex_too=True)
     rtol = rcond if rtol is None else rtol
     plain = A.detach()
     u, s, vh = svd(_symmetric(plain) if hermitian else plain, full_matrices=False)
     least = m.unsqueeze(_smallest(s, A, atol, rtol), -1)
     kept = e.gt(s, least)
     inverse = e.where(kept, e.reciprocal(e.where(kept, s, 1.0)), 0.0)
-    return _pseudoinverse(A, matmul(transposed(vh), transposed(e.mul(u, m.unsqueeze(inverse, -2)))))
+    return _pseudoinverse(A, matmul(adjoint(vh), adjoint(e.mul(u, m.unsqueeze(inverse, -2)))))
 
 
 @composite("pinv")
@@ -116,17 +117,17 @@ def _pseudoinverse(a: Tensor, inverse: Tensor) -> Tensor:
 @input_vjp(_pseudoinverse, saves=(0, OUTPUT))
 def _pseudoinverse_vjp(g: Tensor, out: Tensor, a: Tensor, inverse: TensorType) -> Tensor:
     """Golub and Pereyra, "The Differentiation of Pseudo-Inverses" (1973), theorem 4.3."""
-    g, back = transposed(g), transposed(out)
+    g, back = adjoint(g), adjoint(out)
     rows, columns = a._type.shape[-2:]
     if rows <= columns:
         inner = matmul(g, out)
         side = matmul(inner, back)
-        found = e.sub(side, transposed(matmul(out, inner)))
+        found = e.sub(side, adjoint(matmul(out, inner)))
         found = e.sub(found, matmul(matmul(a, out), side))
         return e.add(found, matmul(matmul(back, out), e.sub(g, matmul(inner, a))))
     inner = matmul(out, g)
     side = matmul(back, inner)
-    found = e.sub(side, transposed(matmul(inner, out)))
+    found = e.sub(side, adjoint(matmul(inner, out)))
     found = e.add(found, matmul(matmul(e.sub(g, matmul(a, inner)), out), back))
     return e.sub(found, matmul(matmul(side, out), a))
 
@@ -143,13 +144,13 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     tensor(2.)
     """
     if p is None or p in (2, -2):
-        check_matrices("linalg.cond", A)
+        check_matrices("linalg.cond", A, complex_too=True)
         values = svdvals(A)
         if not values._type.shape[-1]:
             return r.sum(values, -1)
         largest, least = m.select(values, -1, 0), m.select(values, -1, -1)
         return e.div(least, largest) if p == -2 else e.div(largest, least)
-    check_matrices("linalg.cond", A, square=True)
+    check_matrices("linalg.cond", A, square=True, complex_too=True)
     from_inverse = matrix_norm(_inverse_or_infinite(A), p)
     return e.mul(matrix_norm(A, p), from_inverse)
 
@@ -182,7 +183,7 @@ def lstsq(
     tensor([[2.]])
     """
     name = "linalg.lstsq"
-    check_matrices(name, A)
+    check_matrices(name, A, complex_too=True)
     require_tensor(B, name, "B")
     known = ("gels", "gelsy", "gelsd", "gelss")
     driver = "gelsy" if driver is None else driver
@@ -209,7 +210,8 @@ def lstsq(
     residuals = m.narrow(m.reshape(solution, -1), 0, 0, 0)
     if rows > columns and driver != "gelsy" and (driver == "gels" or _all_full(rank, columns)):
         apart = e.sub(matmul(A, solution), right)
-        residuals = r.sum(e.mul(apart, apart), -2)
+        size = e.abs(apart)
+        residuals = r.sum(e.mul(size, size), -2)
     none = make_source(full, A._type.device, shape=(0,), value=0, dtype=int64)
     return LeastSquares(
         m.squeeze(solution, -1) if is_vector else solution,
