@@ -167,6 +167,62 @@ def test_masks_of_other_dtypes() -> None:
     assert x[tg.tensor([1, 0], dtype=tg.int32)].tolist() == [1, 0]
     with pytest.raises(IndexError, match="must be long, int, byte or bool"):
         x[tg.tensor([1, 0], dtype=tg.int16)]
+    assert x[np.array([1, 0], np.int16)].tolist() == [1, 0] and x[tg.tensor(2, dtype=tg.int8)] == 2
+    assert x[np.array([1, 0, 1, 0], np.uint8)].tolist() == [0, 2]
+
+
+def test_lists_of_more_than_numbers_are_tuples() -> None:
+    x = tensor()
+    for index in ([[0, 1], [1, 2]], [slice(1), 0], [tg.tensor(0), 1], [0, None], [[1, 0], ...]):
+        with pytest.warns(UserWarning, match="is read as x.* with a tuple"):
+            found = x[index]
+        assert found.tolist() == x[tuple(index)].tolist()
+    assert x[[tg.tensor([1]), tg.tensor(0)], 0].tolist() == x[[1, 0], 0].tolist()
+    with pytest.raises(TypeError, match="only one element tensors can be converted"):
+        x[[tg.tensor([1, 0])], 0]
+
+
+def test_a_row_that_data_choose_is_a_view_in_a_trace() -> None:
+    """Of an argument, of what is made there, through other views; and with gradients."""
+
+    def program(x: Any, i: Any, j: Any) -> Any:
+        x[i].add_(1)
+        y = x * 2
+        row = y[i]
+        y.mul_(2)
+        row[1:].copy_(row[:-1] * 3)
+        y[j, :, i] += 5
+        y[:, i][j].fill_(7)
+        return row, y, tg.autograd.grad((row * row).sum() + (y * y * y).sum(), [x])[0]
+
+    def run(function: Any) -> list[Any]:
+        x = (tensor().requires_grad_() * 1).requires_grad_()
+        results = function(x, tg.tensor(1), tg.tensor(-2))
+        return [each.tolist() for each in (x, *results)]
+
+    assert run(tg.compile(program)) == run(program)
+
+    def loop(x: Any, n: Any) -> Any:
+        y, i = x * 1, n * 0
+        while i < n:
+            row = y[i]
+            row += i
+            i = i + 1
+        return y
+
+    given = tensor(), tg.tensor(2)
+    found = tg.compile(loop, control_flow=True)(*given)
+    assert found.tolist() == loop(*given).tolist()
+
+
+def test_index_put_takes_tensors() -> None:
+    x = tg.zeros(3)
+    with pytest.raises(TypeError, match="got NoneType as element 0"):
+        x.index_put_((None,), tg.ones(3))
+    with pytest.raises(RuntimeError, match="at least one index tensor"):
+        x.index_put_((), tg.tensor(1.0))
+    x.index_put_((tg.tensor([True, False, True]),), tg.tensor(2))  # one number for a mask is cast
+    assert x.tolist() == [2, 0, 2]
 
 
 def test_tensors_as_bounds_and_integers() -> None:
@@ -279,8 +335,10 @@ def test_picked_elements_take_values_of_their_dtype_only() -> None:
     assert integers.tolist() == [[2, 2, 2], [1, 1, 1]]
     assert floats.sum() == 0
     integers[tg.tensor(1)] = tg.tensor([3.7, 4.7, 5.7])  # as with the integer 1
-    integers[True, 0] = tg.tensor(6.7)
-    assert integers.tolist() == [[6, 6, 6], [3, 4, 5]]
+    with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+        integers[True, 0] = tg.tensor(6.7)
+    integers[True] = tg.tensor([[6.7], [7.7]])
+    assert integers.tolist() == [[6, 6, 6], [7, 7, 7]]
 
 
 def test_values_that_do_not_fit_what_a_mask_of_rows_selects() -> None:

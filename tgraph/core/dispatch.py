@@ -181,7 +181,7 @@ def _refresh_view(context: Context, tensor: Tensor) -> None:
     try:
         derived = base
         for step in view.steps:
-            derived = apply(step.primitive, derived, **step.attrs)
+            derived = apply(step.primitive, derived, *step.operands, **step.attrs)
     finally:
         state.grad_enabled = previous
     context.refresh(tensor, derived)

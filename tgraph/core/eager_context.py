@@ -148,7 +148,7 @@ class EagerContext(Context):
     def aliases(
         self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
     ) -> bool:
-        if primitive is not p.reshape:
+        if primitive is not p.reshape or not source._type.numel:
             return True
         if type(value) is np.ndarray:
             return np.may_share_memory(source._value, value)

@@ -351,7 +351,7 @@ class ViewWriteRecord(Record):
 def along(base: Tensor, steps: Sequence[ViewStep]) -> Tensor:
     """What a view with `steps` shows of `base`."""
     for step in steps:
-        base = apply(step.primitive, base, **step.attrs)
+        base = apply(step.primitive, base, *step.operands, **step.attrs)
     return base
 
 
@@ -359,7 +359,7 @@ def written_through(base: Tensor, steps: Sequence[ViewStep], new: Tensor) -> Ten
     """A copy of `base` in which the view with `steps` shows `new`."""
     levels = [base]
     for step in steps[:-1]:
-        levels.append(apply(step.primitive, levels[-1], **step.attrs))
+        levels.append(apply(step.primitive, levels[-1], *step.operands, **step.attrs))
     for level, step in zip(reversed(levels), reversed(steps), strict=True):
         new = _written_step(level, step, new)
     return new
@@ -380,6 +380,10 @@ def _written_step(parent: Tensor, step: ViewStep, new: Tensor) -> Tensor:
             return apply(p.bitcast, new, dtype=parent._type.dtype)
         case "repack":
             return apply(p.repack, new, source=attrs["dtype"], dtype=attrs["source"])
+        case "index":
+            (at,) = step.operands
+            new = apply(p.broadcast, new, shape=along(parent, [step])._type.shape)
+            return apply(p.index_put, parent, at, new, axis=attrs["axis"], accumulate=False)
         case "view_as_real":
             return of_pairs(new)
         case "view_as_complex":

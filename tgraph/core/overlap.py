@@ -58,6 +58,11 @@ def span_of(tensor: Tensor) -> Span:
     start, shape, strides = span_of(view.base)
     for step in view.steps:
         attrs = step.attrs
+        if step.operands:
+            raise RuntimeError(
+                "where x[i] begins in memory, with a tensor i of a traced function, is known when "
+                "the compiled function runs. clone() it first."
+            )
         if step.primitive is p.slice_:
             start += sum(at * stride for at, stride in zip(attrs["starts"], strides))
         elif step.primitive is p.view_as_real:
@@ -79,12 +84,23 @@ def refuse_overlap(target: Tensor, operands: Iterable[Any], whole: bool = False)
     for each in operands:
         if not isinstance(each, Tensor) or root_of(each) is not root:
             continue
+        if _is_row(target) or _is_row(each):
+            continue  # where it lies, data tell
         if (whole or each is not target) and _overlap(span_of(target), span_of(each), whole):
             raise RuntimeError(
                 "unsupported operation: some elements of the input tensor and the written-to "
                 "tensor refer to a single memory location. Please clone() the tensor before "
                 "performing the operation."
             )
+
+
+def _is_row(tensor: Tensor) -> bool:
+    view = tensor._view
+    while view is not None:
+        if any(step.operands for step in view.steps):
+            return True
+        view = view.base._view
+    return False
 
 
 def _overlap(target: Span, operand: Span, whole: bool) -> bool:

@@ -78,10 +78,14 @@ NUMBERS = Storage()
 
 
 class ViewStep(NamedTuple):
-    """One view primitive on the way from a base to a view."""
+    """One view primitive on the way from a base to a view.
+
+    `operands` are those of `index`, in a trace alone: which row is shown, data tell.
+    """
 
     primitive: Primitive
     attrs: dict[str, Any]
+    operands: tuple[Any, ...] = ()
 
 
 class View:
@@ -373,6 +377,9 @@ def stride_step(
     step: ViewStep, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and element strides after one view primitive (which must be possible as a view)."""
+    if step.operands:
+        axis = step.attrs["axis"]
+        return (*shape[:axis], *shape[axis + 1 :]), (*strides[:axis], *strides[axis + 1 :])
     return step_strides(step.primitive, step.attrs, shape, strides)
 
 

@@ -61,6 +61,7 @@ class Storage:
 class ViewStep(NamedTuple):
     primitive: Primitive
     attrs: dict[_builtins.str, Any]
+    operands: _builtins.tuple[Any, ...]
 
 class View:
     def __init__(

@@ -122,7 +122,7 @@ def _from_data(data: Any, dtype: DType | None, device: Device, copy: bool) -> Te
     if is_cuda_array(data):
         shown = from_cuda_array(data)
         return _from_data(shown, dtype, device, copy)
-    if _has_traced(data):
+    if holds_tensors(data):
         return on_device(_stacked(data, dtype), device)
     if isinstance(data, SymInt | TracedNumber) and _holds_any(dtype, data):
         wanted = dtype or promotion.scalar_dtype(data)
@@ -195,7 +195,7 @@ def _holds_any(dtype: DType | None, number: SymInt | TracedNumber) -> bool:
     return dtype is None or dtype.is_floating_point or dtype is int64
 
 
-def _has_traced(data: Any) -> bool:
+def holds_tensors(data: Any) -> bool:
     """Whether there are tensors in a nesting, or numbers that only a call knows."""
     while isinstance(data, (list, tuple)) and data:
         if any(issubclass(kind, (Tensor, SymInt, TracedNumber)) for kind in set(map(type, data))):
@@ -208,7 +208,7 @@ def _stacked(data: Sequence[Any], dtype: DType | None) -> Tensor:
     """A nesting with 0-d tensors or such numbers in it: read outside a trace, stacked inside."""
     if not state.context:
         return _from_data(_plain(data), dtype, CPU, copy=True)
-    rows = [_from_data(each, dtype, CPU, copy=False) for each in data]
+    rows = [_from_data(_one_number(each), dtype, CPU, copy=False) for each in data]
     common = dtype or promotion.result_type([row._type.dtype for row in rows])
     lifted = (reshape(cast(row.detach(), common), (1, *row.shape)) for row in rows)
     return apply(p.concatenate, *lifted, axis=0)
@@ -216,8 +216,22 @@ def _stacked(data: Sequence[Any], dtype: DType | None) -> Tensor:
 
 def _plain(data: Any) -> Any:
     if isinstance(data, Tensor):
-        return data.tolist()
+        return _one_number(data).item()
     return [_plain(each) for each in data] if isinstance(data, (list, tuple)) else data
+
+
+def _one_number(data: Any) -> Any:
+    """A tensor in a nesting, which stands for its one element."""
+    if not isinstance(data, Tensor) or not data._type.shape:
+        return data
+    if data._type.numel != 1:
+        kind = TypeError if data._type.dtype.is_integral else ValueError
+        raise kind(
+            "tensor(): only one element tensors can be converted to Python scalars, got one of "
+            f"shape {list(data._type.shape)} in a sequence. Use tg.stack(sequence) for a tensor of "
+            "tensors."
+        )
+    return reshape(data, ())
 
 
 @public(aliases=("asarray",))

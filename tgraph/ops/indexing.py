@@ -7,14 +7,13 @@ then pick elements and make copies. Steps of slices are positive.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import EllipsisType
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from ..compiler.ir import primitives as p
-from ..compiler.ir.dim import SymInt
-from ..compiler.ir.shapes import are_same, broadcastable_to, is_one, slice_indices
+from ..compiler.ir.shapes import are_same, broadcastable_to, is_one
 from ..core.dispatch import apply, link_view, settled
 from ..core.eager_context import constant, current_context, stored
 from ..core.inplace import assign, prepare_direct_write, replace, write_directly
@@ -25,136 +24,15 @@ from ..core.state import state
 from ..core.tensor import Tensor, ViewStep, intern_type, wrap
 from ..runtime.array_functions_indexing import write_at
 from ..runtime.arrays import array_module, current
-from ..runtime.device import CPU, Device
-from ..runtime.dtypes import bool_, int32, int64, uint8
-from ..runtime.records import NamedTuple
+from ..runtime.dtypes import bool_, int32, int64
 from . import elementwise as e
 from . import movement as m
+from .index_items import IndexPlan, plan_of_tensors, slice_bounds, take_apart
 
 _ndarray = np.ndarray
 
 
-class _Plan(NamedTuple):
-    """An index taken apart: a slice and a reshape, then index tensors at axes of the result."""
-
-    starts: tuple[int, ...]
-    stops: tuple[int, ...]
-    steps: tuple[int, ...]
-    shape: tuple[int, ...]
-    picks: list[tuple[int, Tensor]]
-
-
-def _is_pick(item: Any) -> bool:
-    return isinstance(item, (Tensor, list, tuple, np.ndarray, range))
-
-
-def _as_index(item: Any) -> Tensor:
-    """An index tensor of a list, array or tensor."""
-    if isinstance(item, Tensor):
-        index = item
-    else:
-        array = np.asarray(item)
-        if array.size == 0 and not isinstance(item, np.ndarray):
-            array = array.astype(np.int64)
-        if array.dtype.kind not in "biu":
-            raise IndexError(
-                f"tensors used as indices must be long, int, byte or bool tensors, got {item!r}"
-            )
-        if array.dtype.kind == "u" and array.dtype.itemsize > 1:
-            array = array.astype(np.int64)
-        index = current_context().array_constant(np.ascontiguousarray(array))
-    if index._type.dtype not in (int64, int32, bool_, uint8):
-        raise IndexError(
-            "tensors used as indices must be long, int, byte or bool tensors, got a tensor of "
-            f"{index._type.dtype}"
-        )
-    return e.ne(index, 0) if index._type.dtype is uint8 else index
-
-
-def _items(index: Any, ndim: int) -> list[Any]:
-    """The index as one item for each axis, masks counting for theirs; Ellipsis written out."""
-    items = list(index) if isinstance(index, tuple) else [index]
-    items = [_as_index(item) if _is_pick(item) else item for item in items]
-    used = sum(_axes_used(item) for item in items)
-    if used > ndim:
-        raise IndexError(f"too many indices for tensor of dimension {ndim}")
-    dots = [at for at, item in enumerate(items) if isinstance(item, EllipsisType)]
-    if len(dots) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    fill = [slice(None)] * (ndim - used)
-    at = dots[0] if dots else len(items)
-    return items[:at] + fill + items[at + 1 :]
-
-
-def _axes_used(item: Any) -> int:
-    if item is None or isinstance(item, (EllipsisType, bool, np.bool_)):
-        return 0
-    if isinstance(item, Tensor):
-        return len(item._type.shape) if item._type.dtype is bool_ else 1
-    return 1
-
-
-def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
-    try:
-        start, stop, step = slice_indices(item, size)
-    except TypeError:
-        raise TypeError(
-            "slice indices must be integers or None or have an __index__ method"
-        ) from None
-    except ValueError:
-        step = 0
-    if step <= 0:
-        raise ValueError("step must be greater than zero")
-    return start, stop if stop >= start else start, step
-
-
-def _integer(item: Any, axis: int, size: int) -> int:
-    try:
-        at = item if type(item) is SymInt else item.__index__()
-    except (AttributeError, TypeError):
-        raise IndexError(
-            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
-            f"valid indices (got {type(item).__name__})"
-        ) from None
-    if not -size <= at < size:
-        raise IndexError(f"index {at} is out of bounds for dimension {axis} with size {size}")
-    return at + size if at < 0 else at  # type: ignore[no-any-return]
-
-
-def _take_apart(x: Tensor, index: Any) -> _Plan:
-    shape = x._type.shape
-    starts, stops, steps = [0] * len(shape), list(shape), [1] * len(shape)
-    result: list[int] = []
-    picks: list[tuple[int, Tensor]] = []
-    axis = 0
-    for item in _items(index, len(shape)):
-        if item is None:
-            result.append(1)
-        elif isinstance(item, (bool, np.bool_)):
-            picks.append((len(result), constant_index([0] if item else [], x._type.device)))
-            result.append(1)
-        elif isinstance(item, Tensor):
-            picks.append((len(result), on_device(item, x._type.device)))
-            used = _axes_used(item)
-            result.extend(shape[axis : axis + used])
-            axis += used
-        elif isinstance(item, slice):
-            starts[axis], stops[axis], steps[axis] = _slice_bounds(item, shape[axis])
-            result.append(-(-(stops[axis] - starts[axis]) // steps[axis]))
-            axis += 1
-        else:
-            starts[axis] = _integer(item, axis, shape[axis])
-            stops[axis] = starts[axis] + 1
-            axis += 1
-    return _Plan(tuple(starts), tuple(stops), tuple(steps), tuple(result), picks)
-
-
-def constant_index(positions: Sequence[int], device: Device = CPU) -> Tensor:
-    """An int64 tensor of given positions."""
-    return current_context().array_constant(np.array(positions, np.int64), device)
-
-
-def _basic(x: Tensor, plan: _Plan) -> Tensor:
+def _basic(x: Tensor, plan: IndexPlan) -> Tensor:
     """The view that integers, slices, None and Ellipsis select."""
     shape = x._type.shape
     if (
@@ -183,7 +61,7 @@ def _shown(x: Tensor, index: Any) -> Tensor | None:
             start, step = item % size, 1
             stop = start + 1
         elif type(item) is slice:
-            start, stop, step = _slice_bounds(item, size)
+            start, stop, step = slice_bounds(item, size)
             left += (-(-(stop - start) // step),)
         else:
             return None
@@ -211,10 +89,11 @@ def getitem(input: Tensor, index: Any) -> Tensor:
     shown = _shown(input, index)
     if shown is not None:
         return shown
-    plan = _take_apart(input, index)
+    plan = take_apart(input, index)
     part = _basic(input, plan)
-    if plan.picks:
-        return _picked(part, plan.picks)
+    if plan.rows or plan.picks:
+        part, picks = _row(part, plan)
+        return _picked(part, picks) if picks else part
     if part is input:
         return apply(p.reshape, input, shape=input._type.shape)  # a view of its own
     return part
@@ -273,9 +152,18 @@ def wrap_negative(index: Tensor, axis: int, size: int) -> Tensor:
     return apply(p.where, from_the_end, e.add(index, size), index)
 
 
+def _are_neighbours(axes: list[int]) -> bool:
+    return axes == list(range(axes[0], axes[0] + len(axes)))
+
+
+def _place_of(axes: list[int]) -> int:
+    """Where the result has the axes of index tensors, which stand at `axes`."""
+    return axes[0] if axes and _are_neighbours(axes) else 0
+
+
 def _in_front(x: Tensor, axes: list[int]) -> tuple[Tensor, tuple[int, ...] | None, int]:
     """Bring the indexed axes side by side: already neighbours, or moved to the front."""
-    if axes == list(range(axes[0], axes[0] + len(axes))):
+    if _are_neighbours(axes):
         return x, None, axes[0]
     order = (*axes, *(axis for axis in range(x.ndim) if axis not in axes))
     return apply(p.permute, x, axes=order), order, 0
@@ -296,6 +184,19 @@ def _with_axes_of_truths(
     return x, found
 
 
+def _row(x: Tensor, plan: IndexPlan) -> tuple[Tensor, list[tuple[int, Tensor]]]:
+    """What the rows of a plan leave of its part `x`, a view; and the picks at the axes of that."""
+    context = current_context()
+    is_view = context.tracing and not context.lifts
+    for axis, index in reversed(plan.rows):
+        at = wrap_negative(index, axis, x._type.shape[axis])
+        row = apply(p.index, x, at, axis=axis)
+        if is_view:
+            link_view(x, (ViewStep(p.index, {"axis": axis}, (at,)),), row)
+        x = row
+    return x, [(at - sum(axis < at for axis, _ in plan.rows), index) for at, index in plan.picks]
+
+
 def _picked(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Tensor:
     x, picks = _with_axes_of_truths(x, picks)
     found = _positions(x, picks)
@@ -312,32 +213,78 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
     Numbers, and tensors written to slices or as one element to a mask, are cast to the tensor's
     dtype; other tensors must have it.
     """
-    plan = _take_apart(input, index)
+    plan = take_apart(input, index)
     part = _basic(input, plan)
     new = as_value(value, input)
-    if not plan.picks:
+    if not plan.picks and not plan.rows:
         if are_same(new._type.shape, part._type.shape):  # others are expanded first
             refuse_overlap(part, (new,))
         new = on_device(_without_leading_ones(new, part._type.shape), part._type.device)
         replace(part, new, "__setitem__")
         return
-    part, picks = _with_axes_of_truths(part, plan.picks)
-    one_mask = len(picks) == 1 and picks[0][1]._type.dtype is bool_
-    if _picks_several(index) and not (one_mask and is_one(new._type.numel)):
-        _check_dtype(input, value)
+    if plan.rows:
+        _write_row(part, plan, new, value)
+        return
+    _write_picks(part, plan.picks, new, value, is_one_truth=index is True or index is False)
+
+
+def _write_row(part: Tensor, plan: IndexPlan, new: Tensor, value: Any) -> None:
+    """Write where rows and picks say: with a mask, to a copy of the row and that to its place."""
+    if any(index._type.dtype is bool_ for _, index in plan.picks):
+        row, picks = _row(part, plan)
+        _write_picks(row, picks, new, value)
+        _put(part, plan.rows, row)
+        return
+    together = sorted(plan.rows + plan.picks, key=itemgetter(0))
+    new = _with_picks_in_front(part, plan, together, new)
+    _put(part, together, new, value if plan.picks else None)
+
+
+def _with_picks_in_front(
+    part: Tensor, plan: IndexPlan, together: list[tuple[int, Tensor]], new: Tensor
+) -> Tensor:
+    """The value with the axes of picks where they are once rows are picks, too."""
+    ndim = max((index.ndim for _, index in plan.picks), default=0)
+    of_rows = [axis for axis, _ in plan.rows]
+    left = [axis for axis in range(part.ndim) if axis not in of_rows]
+    before = _place_of([left.index(axis) for axis, _ in plan.picks])
+    after = _place_of([axis for axis, _ in together])
+    wanted, sizes = part.ndim - len(together) + ndim, new._type.shape
+    while len(sizes) > wanted and sizes[0] == 1:
+        sizes = sizes[1:]
+    if before == after or len(sizes) > wanted:
+        return new
+    new = m.reshape(new, ((1,) * (wanted - len(sizes)) + sizes))
+    order = [axis for axis in range(wanted) if not before <= axis < before + ndim]
+    order[after:after] = range(before, before + ndim)
+    return apply(p.permute, new, axes=tuple(order))
+
+
+def _write_picks(
+    part: Tensor,
+    picks: list[tuple[int, Tensor]],
+    new: Tensor,
+    value: Any,
+    is_one_truth: bool = False,
+) -> None:
+    source = None if is_one_truth or _is_one_for_a_mask(picks, new) else value
+    part, picks = _with_axes_of_truths(part, picks)
     masked = _masked(part, picks, new)
     if masked is not None:
+        _check_dtype(part, source)
         if not is_one(new._type.numel):
             refuse_overlap(part, (new,), whole=True)
         _assign_whole(part, masked, picks, new)
         return
-    _put(part, picks, new, accumulate=False)
+    _put(part, picks, new, source)
 
 
-def _picks_several(index: Any) -> bool:
-    """Whether an index has more index tensors than single integers."""
-    items = index if isinstance(index, tuple) else (index,)
-    return any(_is_pick(item) and getattr(item, "shape", None) != () for item in items)
+def _is_one_for_a_mask(picks: Sequence[tuple[int, Tensor]], new: Tensor) -> bool:
+    """Whether one number is written where a mask holds: it is cast, as numbers are."""
+    first = picks[0][1]._type
+    return (
+        len(picks) == 1 and first.dtype is bool_ and bool(first.shape) and is_one(new._type.numel)
+    )
 
 
 def _check_dtype(target: Tensor, value: Any) -> None:
@@ -408,9 +355,17 @@ def _assign_whole(
     assign(part, apply(p.where, mask, new, part), "__setitem__")
 
 
-def _put(part: Tensor, picks: Sequence[tuple[int, Tensor]], new: Tensor, accumulate: bool) -> None:
+def _put(
+    part: Tensor,
+    picks: Sequence[tuple[int, Tensor]],
+    new: Tensor,
+    source: Any = None,
+    accumulate: bool = False,
+) -> None:
+    """Write `new`, which was made of `source`: of one dtype with `part`, if a tensor."""
     refuse_overlap(part, (new,), whole=True)
     found = _positions(part, picks)
+    _check_dtype(part, source)
     moved, _, axis = _in_front(part, [at for at, _ in found])
     indices = [each for _, each in found]
     count = axis + len(indices)
@@ -481,10 +436,11 @@ def index_put_(
     input: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False
 ) -> Tensor:
     """`index_put` in place."""
-    plan = _take_apart(input, tuple(indices))
-    _check_dtype(input, values)
+    plan = plan_of_tensors(input, indices)
+    new = as_value(values, input)
+    is_cast = _is_one_for_a_mask(plan.picks, new) and not accumulate
     part, picks = _with_axes_of_truths(_basic(input, plan), plan.picks)
-    _put(part, picks, as_value(values, input), accumulate)
+    _put(part, picks, new, None if is_cast else values, accumulate)
     return input
 
 

@@ -21,7 +21,7 @@ from . import movement as m
 from . import reductions as r
 from .concatenation import cat, roll
 from .gather_scatter import index_select
-from .indexing import constant_index
+from .index_items import constant_index
 from .linalg import bmm, matmul
 from .norms import norm, vector_norm
 

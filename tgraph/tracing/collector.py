@@ -101,6 +101,11 @@ def _holds_traced(value: Any, is_outside: Callable[[Any], bool]) -> bool:
 _NOT_ENTERED = (type, ModuleType, CodeType, FrameType, TracebackType, str, bytes, int, float)
 
 
+def _is_place(view: View) -> bool:
+    """Whether it is known where in memory a view lies: of a row that data choose it is not."""
+    return not any(step.operands for step in view.steps)
+
+
 def is_mutable(value: Any) -> bool:
     """Whether something can be written into that is no tensor."""
     return not is_a(value, (tuple, frozenset, *_NOT_ENTERED))
@@ -263,7 +268,7 @@ class Collector:
         if self._is_outside(tensor):
             return Ref("outside", self.trace.owner(tensor))
         view = tensor._view
-        if view is not None and self._leaves(view.base):
+        if view is not None and _is_place(view) and self._leaves(view.base):
             return self._view(tensor, view)
         number = self.output(self.trace.value_of(tensor))
         leaf = tensor._requires_grad and tensor._record is None

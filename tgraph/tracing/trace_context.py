@@ -266,7 +266,7 @@ class Trace(BodyRecording):
         state.grad_enabled = view.differentiable and tensor._requires_grad
         try:
             for step in view.steps:
-                derived = apply(step.primitive, derived, **step.attrs)
+                derived = apply(step.primitive, derived, *step.operands, **step.attrs)
         finally:
             state.grad_enabled = recording
         if not self.is_in_body:
