@@ -133,10 +133,10 @@ other("determinants", lambda T, x: T.linalg.det(x) * T.linalg.slogdet(_regular(T
       T.linalg.slogdet(x)[0],
       lambda x: np.linalg.det(x) * np.linalg.slogdet(x + 3 * np.eye(2))[1] +
       np.linalg.slogdet(x)[0], (2, 2))  # fmt: skip
-other("systems", lambda T, x, y: T.linalg.solve(_regular(T, x), y),
-      lambda x, y: np.linalg.solve(x + 3 * np.eye(2), y), (2, 2), (2, 1))  # fmt: skip
-other("cholesky factors", lambda T, x: T.linalg.cholesky(_positive(T, x), upper=True),
-      lambda x: np.linalg.cholesky(x @ x.conj().T + np.eye(2)).conj().T, (2, 2))  # fmt: skip
+other("systems", lambda T, x, y: T.linalg.cholesky(_positive(T, x), upper=True) @
+      T.linalg.solve(_regular(T, x), y),
+      lambda x, y: np.linalg.cholesky(x @ x.conj().T + np.eye(2)).conj().T @
+      np.linalg.solve(x + 3 * np.eye(2), y), (2, 2), (2, 1))  # fmt: skip
 other("eigenvectors", lambda T, x: _rebuilt(T.linalg.eigh(_positive(T, x))),
       lambda x: _exponential(x @ x.conj().T + np.eye(2)), (2, 2))  # fmt: skip
 other("singular vectors", lambda T, x: _product(*T.linalg.svd(x, full_matrices=False)),

@@ -123,9 +123,7 @@ def even_function_of_negated(build: RewriteBuilder, node: Node) -> Node | None:
     return call(build, node.primitive, x.inputs[0]) if x.primitive is p.neg else None
 
 
-@rewrite(
-    p.erf, p.sin, p.tan, p.asin, p.atan, p.sinh, p.tanh, reading=[p.neg, p.mul, p.div]
-)
+@rewrite(p.erf, p.sin, p.tan, p.asin, p.atan, p.sinh, p.tanh, reading=[p.neg, p.mul, p.div])
 def odd_function_of_negated(build: RewriteBuilder, node: Node) -> Node | None:
     """f(-x) is -f(x), f(x * -c) is -f(x * c): f of a number and of its negative are one."""
     (x,) = node.inputs

@@ -9,6 +9,9 @@ import warnings
 import array_api_strict as strict
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.array_api import make_strategies_namespace
 
 import tgraph as tg
 
@@ -371,6 +374,31 @@ def test_creation_of_other_objects():
     assert [xp.full(1, each).dtype for each in (True, 1, 1.0, 1j)] == [
         xp.bool, xp.int64, xp.float32, xp.complex64
     ]  # fmt: skip
+
+
+strategies = make_strategies_namespace(xp, api_version="2024.12")
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_hypothesis_makes_tensors_and_keys(data):
+    """As the official suite does: elements of every dtype, written, read and chosen by masks."""
+    dtype = data.draw(strategies.scalar_dtypes())
+    shape = data.draw(strategies.array_shapes(min_dims=0, max_dims=3, max_side=3))
+    x = data.draw(strategies.arrays(dtype, shape))
+    value = data.draw(strategies.from_dtype(dtype) | strategies.arrays(dtype, ()))
+    mask = data.draw(strategies.arrays(xp.bool, shape))
+    key = data.draw(strategies.indices(shape))
+    keys = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(each, slice) and (each.step or 1) < 0 for each in keys):
+        key = ...  # PyTorch has no negative steps, nor have tensors here
+    for place, there in ((key, key), (mask, mask.numpy())):
+        np.testing.assert_array_equal(x[place].numpy(), x.numpy()[there])
+        written, expected = xp.asarray(x, copy=True), x.numpy().copy()
+        written[place] = value
+        expected[there] = np.asarray(value)
+        assert written.dtype is dtype
+        np.testing.assert_array_equal(written.numpy(), expected)
 
 
 def test_namespace_is_traced_and_differentiated():

@@ -119,6 +119,14 @@ def test_values_that_do_not_fit() -> None:
     with pytest.raises(RuntimeError, match="without overflow"):
         tg.tensor(300, dtype=tg.uint8)
     assert tg.tensor([-1.7, 2.7], dtype=tg.int32).tolist() == [-1, 2]
+    large = [[2**63 + 1], [3]]  # of which NumPy makes floats
+    assert tg.tensor(large, dtype=tg.uint64).tolist() == large
+    assert tg.tensor([2.0**63, 1.0, float("nan")])[:2].tolist() == [2.0**63, 1.0]
+    for dtype in (None, tg.int64):
+        with pytest.raises(RuntimeError, match="int64 without overflow"):
+            tg.tensor(large, dtype=dtype)
+    with pytest.raises(RuntimeError, match="uint64 without overflow"):
+        tg.tensor([2**63 + 1, -1], dtype=tg.uint64)
 
 
 def test_negative_numbers_wrap_into_unsigned_types() -> None:

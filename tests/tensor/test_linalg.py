@@ -112,6 +112,11 @@ ERRORS: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("singular", lambda m, t: m.solve(t(np.zeros((2, 2))), t(np.ones(2)))),
     ("no inverse", lambda m, t: m.inv(t(np.zeros((2, 2, 2))))),
     ("not finite", lambda m, t: m.svd(t(np.full((2, 2), np.nan)))),
+    ("complex not definite", lambda m, t: m.cholesky(t([[[1.0]], [[-1j]]]))),
+    ("complex not a number", lambda m, t: m.cholesky(t(np.full((2, 2), np.nan * 1j)))),
+    ("complex singular", lambda m, t: m.solve(t(np.zeros((2, 2)) * 1j), t(np.ones(2) * 1j))),
+    ("complex without inverse", lambda m, t: m.inv(t(np.zeros((2, 2, 2)) * 1j))),
+    ("complex not finite", lambda m, t: m.svd(t(np.full((2, 2, 2), np.inf * 1j)))),
     ("not square", lambda m, t: m.det(t(np.zeros((2, 3))))),
     ("a vector", lambda m, t: m.cholesky(t(np.ones(3)))),
     ("other sizes", lambda m, t: m.solve(t(np.eye(2)), t(np.ones((3, 3))))),
@@ -141,6 +146,19 @@ def test_compiled_code_raises_too(name: str) -> None:
 
 def test_an_empty_constant() -> None:
     assert tg.compile(lambda: tg.linalg.det(tg.zeros(0, 0)))().item() == 1.0
+
+
+def test_complex_matrices_without_elements_or_without_any() -> None:
+    for batch, rows, columns in ((0, 2, 3), (2, 0, 0), (1, 3, 0)):
+        a = tg.zeros(batch, rows, columns, dtype=tg.complex64)
+        u, s, vh = tg.linalg.svd(a)
+        assert s.shape == (batch, min(rows, columns)) and s.dtype is tg.float32
+        assert (u.shape[-1], vh.shape[-2]) == (rows, columns)
+        assert tg.linalg.pinv(a).shape == (batch, columns, rows)
+        square = a @ a.mT
+        assert tg.linalg.eigvalsh(square).shape == square.shape[:-1]
+        assert tg.linalg.inv(square + tg.eye(rows)).shape == square.shape
+        assert tg.linalg.det(square + tg.eye(rows)).tolist() == [1.0] * batch
 
 
 def test_dtypes_are_named() -> None:

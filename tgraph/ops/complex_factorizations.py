@@ -331,7 +331,7 @@ def eigh(A: Tensor) -> tuple[Tensor, Tensor]:
 
 def _converging(function: Callable[[Array], Any], primitive: str, a: Array) -> Any:
     """What an iteration gives; LinAlgError where it does not end, and of what is not finite."""
-    bad = np.flatnonzero(~np.isfinite(a).reshape(*a.shape[:-2], -1).all(-1))
+    bad = np.flatnonzero(~np.isfinite(a).all((-2, -1)))
     element = int(bad[0]) if bad.size and a.ndim > 2 else None
     if bad.size:
         raise failure(primitive, f"linalg.{primitive}", element, 1, False)

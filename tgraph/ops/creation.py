@@ -137,7 +137,7 @@ def _as_array(data: Any, dtype: DType | None, copy: bool) -> np.ndarray[Any, Any
         array = np.asarray(data)
         wanted = dtype or from_numpy_dtype(array.dtype)
     else:
-        array = _array_of_numbers(data)
+        array = _large_integers(data, _array_of_numbers(data), dtype)
         own = isinstance(_first_leaf(data), np.generic)  # NumPy's numbers keep their dtype
         wanted = dtype or (from_numpy_dtype(array.dtype) if own else _own_dtype(array))
     if wanted is not None and wanted.is_integral and array.dtype.kind in "iu":
@@ -163,6 +163,23 @@ def _array_of_numbers(data: Any) -> np.ndarray[Any, Any]:
         if array.dtype.kind == "O":
             raise RuntimeError("tensor(): could not infer dtype of the data; Overflow or objects")
         raise TypeError(f"tensor(): expected numbers, got {array.dtype.name} data")
+    return array
+
+
+def _large_integers(
+    data: Any, array: np.ndarray[Any, Any], dtype: DType | None
+) -> np.ndarray[Any, Any]:
+    """`array`, which NumPy makes of floats where int64 does not hold one of several integers."""
+    if array.dtype.kind != "f" or not (np.abs(array) >= 2.0**63).any():
+        return array
+    leaves = np.array(data, object)
+    if not all(isinstance(each, int) for each in leaves.flat):
+        return array
+    if leaves.min() >= 0 and leaves.max() < 1 << 64:
+        return leaves.astype(np.uint64)
+    if dtype is None or dtype.is_integral:
+        name = "int64" if dtype is None else dtype.name
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
     return array
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..core.complex_parts import one_of_pairs
 from ..core.dispatch import apply
 from ..core.layouts import sparse_coo, sparse_csr
 from ..core.operands import cast
@@ -41,16 +42,17 @@ def csr_product(
     attrs = {"rows": height, "transposed": transposed}
     if not dense._type.dtype.is_complex:
         return apply(p.csr_matmul, rows, columns, elements, m.contiguous(dense), **attrs)
-    parts = [
-        [apply(p.csr_matmul, rows, columns, v, m.contiguous(d), **attrs) for d in _parts(dense)]
-        for v in _parts(elements)
-    ]
-    (rr, ri), (ir, ii) = parts
+    count, width = dense._type.shape
+    # Both parts of the numbers of a row lie side by side.
+    pairs = m.reshape(m.contiguous(apply(p.view_as_real, dense)), count, 2 * width)
+    by_real, by_imaginary = (
+        m.reshape(apply(p.csr_matmul, rows, columns, each, pairs, **attrs), height, width, 2)
+        for each in (c.real(elements), c.imag(elements))
+    )
+    (rr, ri), (ir, ii) = (
+        (one_of_pairs(each, 0), one_of_pairs(each, 1)) for each in (by_real, by_imaginary)
+    )
     return c.complex_(e.sub(rr, ii), e.add(ri, ir))
-
-
-def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
-    return c.real(x), c.imag(x)
 
 
 @planned
