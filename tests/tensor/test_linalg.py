@@ -148,6 +148,37 @@ def test_an_empty_constant() -> None:
     assert tg.compile(lambda: tg.linalg.det(tg.zeros(0, 0)))().item() == 1.0
 
 
+def test_complex_factors_and_what_is_solved_by_them() -> None:
+    """Beside `test_complex.py`: values, and gradients beside PyTorch's."""
+    torch, rng = pytest.importorskip("torch"), np.random.default_rng(0)
+    A, B = (rng.normal(size=s) + 1j * rng.normal(size=s) for s in ((2, 3, 3), (2, 3, 3)))
+
+    def every(lib: Any, a: Any, b: Any) -> list[Any]:
+        factors, linalg = lib.linalg.lu_factor(a), lib.linalg
+        definite = linalg.cholesky(a @ a.mH + lib.eye(3))
+        return [
+            *linalg.lu(a[..., :2])[1:], *linalg.lu(a[..., :2, :])[1:], factors[0],
+            linalg.lu_solve(*factors, b), linalg.lu_solve(*factors, b, left=False),
+            linalg.lu_solve(*factors, b, adjoint=True),
+            linalg.lu_solve(*factors, b, left=False, adjoint=True),
+            linalg.solve_triangular(a, b, upper=True, left=False),
+            linalg.solve_triangular(a, b, upper=False, unitriangular=True),
+            lib.cholesky_solve(b, definite), lib.cholesky_inverse(definite.mH, upper=True),
+            lib.logdet(a), linalg.matrix_norm(a, 2), linalg.lstsq(a, b)[0],
+        ]  # fmt: skip
+
+    found = []
+    for lib in (torch, tg):
+        leaves = [lib.tensor(each, requires_grad=True) for each in (A, B)]
+        results = every(lib, *leaves)
+        sum((each * (1 + 2j)).sum().real for each in results).backward()
+        found.append([each.detach().resolve_conj().numpy() for each in results])
+        found[-1] += [each.grad.resolve_conj().numpy() for each in leaves]
+    for theirs, ours in zip(*found, strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, 1e-9, 1e-9)
+
+
 def test_complex_matrices_without_elements_or_without_any() -> None:
     for batch, rows, columns in ((0, 2, 3), (2, 0, 0), (1, 3, 0)):
         a = tg.zeros(batch, rows, columns, dtype=tg.complex64)

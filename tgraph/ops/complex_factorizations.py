@@ -22,7 +22,7 @@ from ..core.dispatch import apply_several, detached
 from ..core.operands import cast
 from ..core.tensor import Tensor, intern_type
 from ..core.vjp_rules import OUTPUT, Attrs, Cotangents, Wanted, input_vjp, vjp
-from ..runtime.dtypes import int32
+from ..runtime.dtypes import int32, int64
 from ..runtime.linalg_error import failure
 from . import comparison as c
 from . import creation
@@ -198,6 +198,55 @@ def _solved_vjp(
     (g,), (x,), (a, *_) = cotangents, outputs, inputs
     back = solve(adjoint(a), g, "")[0]
     return [e.neg(matmul(back, adjoint(x))), back, None]
+
+
+# --- LU factors ----------------------------------------------------------------------------------
+
+
+def lu(A: Tensor, check: str) -> tuple[Tensor, Tensor, Tensor]:
+    """`L` and `U` of a square matrix in one, without history, the order of rows, and `info`."""
+    shape = tuple(A._type.shape)
+    factors, order, info = _on_host(
+        check or "linalg.lu",
+        _factoring(check),
+        (A,),
+        shape,
+        (shape[:-1], int64),
+        (shape[:-2], int32),
+    )
+    return factors, order, info
+
+
+def _lu_on_host(a: Array) -> tuple[Array, Array, Array]:
+    from scipy.linalg import lapack
+
+    found, info = np.zeros_like(a), np.zeros(a.shape[:-2], np.int32)
+    order = np.zeros(a.shape[:-1], np.int64)
+    order[...] = np.arange(a.shape[-1])
+    (function,) = lapack.get_lapack_funcs(("getrf",), (a,))
+    for at in np.ndindex(a.shape[:-2]):
+        if a.shape[-1]:
+            found[at], pivots, info[at] = function(a[at])
+            rows = order[at]
+            for one, other in enumerate(pivots):
+                rows[[one, other]] = rows[[other, one]]
+    return found, order, info
+
+
+_LU: dict[str, Callable[[Array], tuple[Array, Array, Array]]] = {"": _lu_on_host}
+
+
+def _factoring(check: str) -> Callable[[Array], tuple[Array, Array, Array]]:
+    found = _LU.get(check)
+    if found is None:
+
+        def function(a: Array) -> tuple[Array, Array, Array]:
+            factors, order, info = _lu_on_host(a)
+            _raised("lu", check, info, a)
+            return factors, order, info
+
+        found = _LU[check] = function
+    return found
 
 
 # --- determinants --------------------------------------------------------------------------------

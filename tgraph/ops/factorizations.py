@@ -12,6 +12,7 @@ from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import broadcast as broadcast_shapes
 from ..core.autocast import with_autocast
+from ..core.complex_parts import conjugate
 from ..core.composite import composite
 from ..core.dispatch import apply, apply_several, detached
 from ..core.operands import require_tensor
@@ -94,6 +95,17 @@ def solve_triangular(
     attrs = {"lower": not upper, "transpose": not left, "unit": bool(unitriangular)}
     found = apply(p.triangular_solve, A, B, **attrs)
     return found if left else transposed(found)
+
+
+def solve_triangle(a: Tensor, b: Tensor, lower: bool, unit: bool, turn: str = "") -> Tensor:
+    """The `x` with `a @ x = b` of one triangle of `a`; of its transpose "T", or its adjoint "H"."""
+    if not a._type.dtype.is_complex:
+        attrs = {"lower": lower, "transpose": bool(turn), "unit": unit}
+        return apply(p.triangular_solve, a, b, **attrs)
+    whole = _triangle(a, not lower, unit)
+    if turn:
+        whole = of_complex.adjoint(whole) if turn == "H" else transposed(whole)
+    return of_complex.solve(whole, b, "")[0]
 
 
 def _triangle(A: Tensor, upper: bool, unit: bool) -> Tensor:
@@ -305,9 +317,9 @@ def _triangular_solve(
 
 
 def solve_by_cholesky(factor: Tensor, b: Tensor) -> Tensor:
-    """The `x` with `factor @ factor.mT @ x = b`, for a lower triangular factor."""
+    """The `x` with `factor @ factor.mH @ x = b`, for a lower triangular factor."""
     name = "cholesky_solve"
-    check_matrices(name, factor, square=True)
+    check_matrices(name, factor, square=True, complex_too=True)
     _check_operand(name, factor, b)
     if b.ndim < 2:
         raise RuntimeError(f"{name}: b should have at least 2 dimensions, but has {b.ndim}")
@@ -316,21 +328,19 @@ def solve_by_cholesky(factor: Tensor, b: Tensor) -> Tensor:
 
 @composite("solve_by_cholesky")
 def _solve_by_cholesky(factor: Tensor, b: Tensor) -> Tensor:
-    attrs = {"lower": True, "unit": False}
-    x = apply(p.triangular_solve, factor, b, transpose=False, **attrs)
-    return apply(p.triangular_solve, factor, x, transpose=True, **attrs)
+    return solve_triangle(factor, solve_triangle(factor, b, True, False), True, False, "H")
 
 
 @vjp(_solve_by_cholesky, saves=(0,), saves_outputs=lambda wanted: (0,) * wanted[0])
 def _solve_by_cholesky_vjp(
     cotangents: Cotangents, outputs: Any, inputs: Any, attrs: Attrs, wanted: Wanted
 ) -> Cotangents:
-    """As PyTorch's: of `factor @ factor.mT`, in which both triangles of `factor` count."""
+    """As PyTorch's: of `factor @ factor.mH`, in which both triangles of `factor` count."""
     (g,), (x,), (factor, _) = cotangents, outputs, inputs
     back, of_factor = _solve_by_cholesky(factor, g), None
     if wanted[0]:
-        product = _times_transposed(back, x)
-        of_factor = e.neg(matmul(e.add(product, transposed(product)), factor))
+        product = _times_transposed(back, conjugate(x))
+        of_factor = e.neg(matmul(e.add(product, of_complex.adjoint(product)), factor))
     return [of_factor, back if wanted[1] else None]
 
 

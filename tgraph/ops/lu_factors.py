@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core.autocast import with_autocast
+from ..core.complex_parts import conjugate
 from ..core.composite import composite
 from ..core.dispatch import apply, apply_several, detached
 from ..core.operands import cast, require_tensor
@@ -19,12 +20,13 @@ from ..core.return_types import linalg_lu_factor_ex as LUFactorsEx
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import int32, int64
+from . import complex_factorizations as of_complex
 from . import creation
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .concatenation import cat
-from .factorizations import check_matrices, order_back, transposed
+from .factorizations import check_matrices, order_back, solve_triangle, transposed
 from .linalg import matmul
 from .row_scans import scan
 
@@ -33,7 +35,7 @@ from .row_scans import scan
 
 def _factors(name: str, A: Tensor, pivot: bool, check: str = "") -> tuple[Tensor, Tensor, Tensor]:
     """`L` below and `U` upon the diagonal of one matrix, the order of rows, and `info`."""
-    check_matrices(name, A)
+    check_matrices(name, A, complex_too=True)
     if not pivot:
         raise NotImplementedError(f"{name}: pivot=False is not supported: LAPACK chooses pivots")
     rows, columns = A._type.shape[-2:]
@@ -42,26 +44,31 @@ def _factors(name: str, A: Tensor, pivot: bool, check: str = "") -> tuple[Tensor
         packed, order, info = _square_factors(square, check)
         at = m.expand(m.unsqueeze(order, -1), rest._type.shape)
         moved = apply(p.gather, rest, at, axis=rest.ndim - 2)
-        attrs = {"lower": True, "transpose": False, "unit": True}
-        return cat([packed, apply(p.triangular_solve, packed, moved, **attrs)], -1), order, info
+        return cat([packed, solve_triangle(packed, moved, True, True)], -1), order, info
     if rows == columns:
         return _square_factors(A, check)
     none = creation.new_zeros(A, (*A._type.shape[:-1], rows - columns))
     wide = detached(cat([A, none], -1))
-    factors, order, _, info = apply_several(p.lu, wide, check="")
+    factors, order, info = _pivoted(wide, "")
     moved = apply(p.gather, A, m.expand(m.unsqueeze(order, -1), A._type.shape), axis=A.ndim - 2)
     first, rest = m.narrow(moved, -2, 0, columns), m.narrow(moved, -2, columns, rows - columns)
     corner = m.narrow(m.narrow(factors, -1, 0, columns), -2, 0, columns)
     places = m.expand(creation.arange(columns, device=A.device), (*A._type.shape[:-2], columns))
     packed = _packed(first, corner, places)
-    attrs = {"lower": False, "transpose": True, "unit": False}
-    below = transposed(apply(p.triangular_solve, packed, transposed(rest), **attrs))
+    below = transposed(solve_triangle(packed, transposed(rest), False, False, "T"))
     return cat([packed, below], -2), order, e.where(e.gt(info, columns), 0, info)
 
 
 def _square_factors(A: Tensor, check: str) -> tuple[Tensor, Tensor, Tensor]:
-    factors, order, _, info = apply_several(p.lu, detached(A), check=check)
+    factors, order, info = _pivoted(A, check)
     return _packed(A, factors, order), order, info
+
+
+def _pivoted(A: Tensor, check: str) -> tuple[Tensor, Tensor, Tensor]:
+    if A._type.dtype.is_complex:
+        return of_complex.lu(A, check)
+    factors, order, _, info = apply_several(p.lu, detached(A), check=check)
+    return factors, order, info
 
 
 @composite("lu_factors")
@@ -80,13 +87,11 @@ def _packed_vjp(
     one = creation.eye(a.shape[-1], dtype=a.dtype, device=a.device)
     lower = e.add(creation.tril(out, -1), one)
     inner = e.add(
-        creation.tril(matmul(transposed(lower), creation.tril(g, -1)), -1),
-        creation.triu(matmul(creation.triu(g), transposed(upper))),
+        creation.tril(matmul(of_complex.adjoint(lower), creation.tril(g, -1)), -1),
+        creation.triu(matmul(creation.triu(g), of_complex.adjoint(upper))),
     )
-    attrs = {"lower": True, "transpose": True, "unit": True}
-    inner = apply(p.triangular_solve, lower, inner, **attrs)
-    attrs = {"lower": False, "transpose": False, "unit": False}
-    inner = transposed(apply(p.triangular_solve, upper, transposed(inner), **attrs))
+    inner = solve_triangle(lower, inner, True, True, "H")
+    inner = of_complex.adjoint(solve_triangle(upper, of_complex.adjoint(inner), False, False))
     at = m.expand(m.unsqueeze(order_back(order), -1), a.shape)
     return apply(p.gather, inner, at, axis=a.ndim - 2)
 
@@ -205,7 +210,7 @@ def lu_solve(
 ) -> Tensor:
     """The `X` with `A @ X = B`, for the `LU` and `pivots` of `lu_factor(A)`.
 
-    Where not `left`, `X @ A = B`; with `adjoint`, of the transpose of `A`.
+    Where not `left`, `X @ A = B`; with `adjoint`, of the conjugate transpose of `A`.
 
     >>> import tgraph as tg
     >>> factors = tg.linalg.lu_factor(tg.tensor([[0.0, 2.0], [4.0, 2.0]]))
@@ -214,12 +219,15 @@ def lu_solve(
             [1.]])
     """
     name = "linalg.lu_solve"
-    check_matrices(name, LU, square=True)
+    check_matrices(name, LU, square=True, complex_too=True)
     require_tensor(pivots, name, "pivots"), require_tensor(B, name, "B")
     order = order_of(pivots, LU._type.shape[-1])
-    if not left:
-        return transposed(_solved(name, LU, order, transposed(B), not adjoint))
-    return _solved(name, LU, order, B, adjoint)
+    right = conjugate(B) if adjoint else B  # the adjoint is the conjugate of the transpose
+    if left:
+        found = _solved(name, LU, order, right, adjoint)
+    else:
+        found = transposed(_solved(name, LU, order, transposed(right), not adjoint))
+    return conjugate(found) if adjoint else found
 
 
 def _solved(name: str, packed: Tensor, order: Tensor, B: Tensor, transpose: bool) -> Tensor:
@@ -229,11 +237,10 @@ def _solved(name: str, packed: Tensor, order: Tensor, B: Tensor, transpose: bool
     x = m.expand(B, (*batch, size, columns))
     order = order_back(order) if transpose else order
     at = m.expand(m.unsqueeze(order, -1), (*batch, size, columns))
-    triangles = [{"lower": True, "unit": True}, {"lower": False, "unit": False}]
     if not transpose:
         x = apply(p.gather, x, at, axis=len(batch))
-    for each in reversed(triangles) if transpose else triangles:
-        x = apply(p.triangular_solve, packed, x, transpose=transpose, **each)
+    for lower in (False, True) if transpose else (True, False):
+        x = solve_triangle(packed, x, lower, lower, "T" * transpose)
     return apply(p.gather, x, at, axis=len(batch)) if transpose else x
 
 

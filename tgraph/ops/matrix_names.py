@@ -10,6 +10,7 @@ from ..core.public import public
 from ..core.return_types import svd as SVDOf
 from ..core.return_types import triangular_solve as TriangularSolve
 from ..core.tensor import Tensor
+from . import complex_factorizations as of_complex
 from . import creation, lu_factors, matrix_functions, pseudoinverse, reflections
 from . import elementwise as e
 from . import factorizations as f
@@ -71,7 +72,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     tensor([[2.]])
     """
     require_tensor(input, "cholesky_solve"), require_tensor(L, "cholesky_solve", "L")
-    return f.solve_by_cholesky(L.mT if upper else L, input)
+    return f.solve_by_cholesky(of_complex.adjoint(L) if upper else L, input)
 
 
 @public(method=True, out=True)
@@ -82,8 +83,9 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     >>> tg.cholesky_inverse(tg.tensor([[2.0]]))
     tensor([[0.2500]])
     """
-    f.check_matrices("cholesky_inverse", input, square=True)
-    return f.solve_by_cholesky(input.mT if upper else input, f.unit_matrix(input._type))
+    f.check_matrices("cholesky_inverse", input, square=True, complex_too=True)
+    factor = of_complex.adjoint(input) if upper else input
+    return f.solve_by_cholesky(factor, f.unit_matrix(input._type))
 
 
 @public(method=True, out="exact")
@@ -95,7 +97,7 @@ def triangular_solve(
     unitriangular: bool = False,
 ) -> TriangularSolve:
     """The `X` with `A @ X = input` for a triangular `A`: `tgraph.linalg.solve_triangular`."""
-    f.check_matrices("triangular_solve", A, square=True)
+    f.check_matrices("triangular_solve", A, square=True, complex_too=True)
     matrix, upper = (A.mT, not upper) if transpose else (A, upper)
     found = f.solve_triangular(matrix, input, upper=upper, unitriangular=unitriangular)
     return TriangularSolve(found, m.clone(A))
