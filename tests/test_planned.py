@@ -235,7 +235,7 @@ def test_a_saved_value_that_is_overwritten():
         loss = F.layer_norm(y, (3,), weight).sum()
         y.zero_()
         here = r"at .*test_planned.py:\d+"
-        wanted = f"saved by LayerNormBackward0 {here}.* overwritten {here}"
+        wanted = f"saved by NativeLayerNormBackward0 {here}.* overwritten {here}"
         with pytest.raises(RuntimeError, match=wanted):
             loss.backward()
 

@@ -17,6 +17,7 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.layouts import node_strides, row_major
 from ..core import pytree
 from ..core.inplace import check_memory, count_writes
+from ..core.node_names import camel, node_name
 from ..core.out_of_memory import note
 from ..core.plan_table import Plan
 from ..core.provenance import user_site
@@ -136,8 +137,8 @@ class PlannedRecord(CompiledRecord):
     __slots__ = ()
 
     def name(self) -> str:
-        words = self.function.name.split("_")
-        return f"{''.join(word.capitalize() for word in words)}Backward0"
+        name = self.function.name
+        return node_name([*self.site.calls, name], self) or f"{camel(name)}Backward0"
 
 
 def _reader(source: Source) -> Callable[[Sequence[Any]], Array]:

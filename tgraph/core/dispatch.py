@@ -17,6 +17,7 @@ from ..runtime.device import CPU, Device
 from .context import ALIASING, Context
 from .eager_context import EAGER, constant, current_context
 from .layouts import sparse_coo
+from .node_names import camel, node_name
 from .provenance import user_site
 from .record import FREED, Edge, Record, Saved
 from .saved_tensors import Hooks, Packed, pack_saved, packs
@@ -362,9 +363,9 @@ class PrimitiveRecord(Record):
         return getattr(self.primitive, "keeps_handles", False)
 
     def name(self) -> str:
+        found = node_name(self.site.calls, self)
         name = self.primitive.name
-        camel = "".join(word.capitalize() for word in name.split("_"))
-        return f"{_NAMES.get(name, camel)}Backward0"
+        return found or f"{_NAMES.get(name) or camel(name)}Backward0"
 
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]

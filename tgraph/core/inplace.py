@@ -22,6 +22,7 @@ from .complex_parts import of_pairs
 from .context import use_context
 from .dispatch import apply, check_devices, edge_of, settled, without_history
 from .eager_context import constant, current_context
+from .node_names import node_name
 from .operands import Scalar, cast, is_scalar, on_device, plain_scalar
 from .overlap import refuse_overlap
 from .provenance import user_site
@@ -309,7 +310,9 @@ class OverwriteRecord(Record):
     __slots__ = ()
 
     def name(self) -> str:
-        return "FillBackward0" if len(self.edges) == 1 else "torch::autograd::CopyBackwards"
+        if len(self.edges) > 1:
+            return "torch::autograd::CopyBackwards"
+        return node_name(self.site.calls, self) or "FillBackward2"
 
     def cotangents(
         self, incoming: list[Tensor | None], wanted: Sequence[bool]

@@ -36,11 +36,17 @@ def is_internal(file: str) -> bool:
 
 
 class Site:
-    """A line of the user's program, looked up when it is asked for."""
+    """A line of the user's program, looked up when it is asked for.
 
-    __slots__ = ("code", "instruction", "module_path")
+    `codes` are those of the functions of this package that it led through, from the inside.
+    """
 
-    def __init__(self, code: CodeType, instruction: int, module_path: str) -> None:
+    __slots__ = ("code", "codes", "instruction", "module_path")
+
+    def __init__(
+        self, code: CodeType, instruction: int, module_path: str, codes: list[CodeType]
+    ) -> None:
+        self.codes = codes
         self.code = code
         self.instruction = instruction
         self.module_path = module_path
@@ -59,6 +65,11 @@ class Site:
         return self.code.co_code[self.instruction] == _UNPACK
 
     @property
+    def calls(self) -> list[str]:
+        """The names of the functions of this package, from the outermost inwards."""
+        return [code.co_name for code in reversed(self.codes)]
+
+    @property
     def provenance(self) -> Provenance:
         code = self.code
         return Provenance(code.co_filename, self.line, code.co_name, self.module_path)
@@ -74,10 +85,12 @@ def user_site() -> Site:
     """The innermost line that is not in this package."""
     frame: FrameType = sys._getframe(1)
     code, inside = frame.f_code, _inside
+    codes: list[CodeType] = []
     while code.co_filename in inside or is_internal(code.co_filename):
+        codes.append(code)
         below = frame.f_back
         if below is None:
             break
         frame = below
         code = frame.f_code
-    return Site(code, frame.f_lasti, state.module_path)
+    return Site(code, frame.f_lasti, state.module_path, codes)

@@ -166,12 +166,12 @@ def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _reflected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def method(self: Tensor, other: Any) -> Any:
+    def reflected(self: Tensor, other: Any) -> Any:
         operand = _operand(other)
         return NotImplemented if operand is None else function(operand, self)
 
-    method.__name__, method.__doc__ = name, function.__doc__
-    return method
+    reflected.__name__, reflected.__doc__ = name, function.__doc__
+    return reflected
 
 
 def _in_place(operation: Operation, name: str) -> Callable[..., Any]:
