@@ -53,6 +53,7 @@ from .core.determinism import (
     set_deterministic_debug_mode,
     use_deterministic_algorithms,
 )
+from .core.grad_mode import is_inference_mode_enabled
 from .core.layouts import Layout as layout
 from .core.layouts import sparse_coo, sparse_csc, sparse_csr, strided
 from .core.memory_format import MemoryFormat as memory_format

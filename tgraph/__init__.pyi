@@ -80,6 +80,7 @@ from tgraph.core.determinism import set_deterministic_debug_mode as set_determin
 from tgraph.core.determinism import use_deterministic_algorithms as use_deterministic_algorithms
 from tgraph.core.dtype_info import finfo as finfo
 from tgraph.core.dtype_info import iinfo as iinfo
+from tgraph.core.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from tgraph.core.layouts import Layout as _Layout
 from tgraph.core.layouts import sparse_coo as sparse_coo
 from tgraph.core.layouts import sparse_csc as sparse_csc

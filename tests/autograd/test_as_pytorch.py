@@ -243,3 +243,62 @@ def counted_writes(T: Any) -> Any:
     y = (x * t).sum()
     increment(t)
     return t._version, error(lambda: increment(5)), error(lambda: y.backward())
+
+
+# --- inference mode ------------------------------------------------------------------------------
+
+
+@program
+def what_is_made_in_inference_mode(T: Any) -> Any:
+    x, n = T.ones(2, requires_grad=True), T.ones(2)
+    with T.inference_mode():
+        i, product, view, copy = T.ones(2), x * 2, n.view(2), n.clone()
+        leaf = T.ones(2, requires_grad=True)
+        inside = [
+            T.is_inference_mode_enabled(), T.is_grad_enabled(), i.add_(1), n.add_(1)._version,
+            (i + n).is_inference(), i.detach().is_inference(), view.is_inference(),
+        ]  # fmt: skip
+        with T.inference_mode(False):
+            inside += [T.is_inference_mode_enabled(), (x * 2).requires_grad]
+        with T.enable_grad():
+            inside.append((x * 2).requires_grad)
+
+    @T.inference_mode
+    def bare() -> Any:
+        return T.ones(1)
+
+    @T.inference_mode(mode=False)
+    def off() -> Any:
+        return T.ones(1)
+
+    made = (i, product, view, copy, leaf, i[0], i.view(2), i.detach(), i * 2, i.clone(), x + i)
+    return [inside, [each.is_inference() for each in (*made, bare(), off())], leaf.requires_grad]
+
+
+@program
+def what_inference_tensors_refuse_outside(T: Any) -> Any:
+    x, n = T.ones(2, requires_grad=True), T.ones(2)
+    with T.inference_mode():
+        i, view = T.ones(2), (x.detach() * 1).view(2)
+        base = T.ones(2)
+    with T.no_grad(), T.inference_mode():
+        of_normal = n.view(2)
+    x.grad = base
+
+    def unrecorded() -> Any:
+        with T.no_grad():
+            return i.add_(1)
+
+    def written(index: Any) -> None:
+        i[index] = 1.0
+
+    attempts: list[Callable[[], Any]] = [
+        lambda: (x + i).sum().item(), lambda: i._version, lambda: i.add_(1), lambda: view.add_(1), unrecorded,
+        lambda: written(0), lambda: i.zero_(), lambda: i.copy_(n), lambda: T.add(n, n, out=i),
+         lambda: i.requires_grad_(),
+        lambda: T.nn.Parameter(i), lambda: x * i, lambda: (x * 3).sum().backward(),
+        lambda: i.requires_grad_(False).requires_grad,
+        lambda: n.copy_(i).is_inference(), lambda: of_normal.mul_(2)._version,
+        lambda: i.unsqueeze_(0), lambda: i.resize_(3),
+    ]  # fmt: skip
+    return [error(each, 5) for each in attempts]

@@ -47,9 +47,8 @@ ABSENT: dict[str, str] = {
         get_device_module
         .*autocast_(?:ipu|xla).* AcceleratorError OutOfMemoryError GradScaler
         """,
-    "autocast and inference_mode are context managers alone": r"""
+    "autocast is a context manager alone": r"""
         autocast_(?:in|de)crement_nesting clear_autocast_cache set_autocast_.*
-        is_inference_mode_enabled
         """,
     "functions are not overridden by classes of users": r"""
         DisableTorchFunction.* (?:nn\.functional|autograd)\.(?:handle|has)_torch_function.*

@@ -11,7 +11,7 @@ from ..core.dispatch import apply, edge_of, handle_of, make_source, settled
 from ..core.eager_context import constant, current_context
 from ..core.record import AccumulateGrad, Node, RemovableHandle, as_node, shown
 from ..core.sparse_tensor import SparseTensor, with_elements
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, refuse_inference_leaf
 from ..runtime.dtypes import DType
 from ..runtime.records import NamedTuple
 from .engine import AfterAccumulation, run_backward
@@ -260,6 +260,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         return self
     if requires_grad and not self._type.dtype.is_differentiable:
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    if requires_grad:
+        refuse_inference_leaf(self)
     current_context().touch(self)
     self._requires_grad = bool(requires_grad)
     return self

@@ -147,7 +147,7 @@ def link_view(source: Tensor, steps: tuple[ViewStep, ...], result: Tensor) -> No
     """Let `result`, which shows the memory of `source` after `steps`, be a view of it."""
     view = source._view
     result._storage = source._storage or storage_of(source)
-    quiet = not state.grad_enabled
+    quiet = "" if state.grad_enabled else "inference" if state.inference else "no_grad"
     if view is None or not view.differentiable:  # what is detached has a history of its own
         result._view = View(source, steps, True, quiet)
     else:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from .state import state
+from .tensor import INFERENCE
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -15,7 +16,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def _switch(mode: bool) -> None:
     if state.context is not None and state.grad_enabled and not mode:
         state.context.gradients_off()
-    state.grad_enabled = mode
+    state.grad_enabled = mode and not state.inference
 
 
 class unrecorded:
@@ -96,11 +97,58 @@ class enable_grad(no_grad):
 
 
 class inference_mode(_GradMode):
-    """Like `no_grad`; `inference_mode(False)` leaves recording on."""
+    """Record nothing, and know what is made inside: it takes no part in gradients afterwards.
+
+    Tensors made inside (`is_inference()`) may be read anywhere; outside, to write them in place or
+    to keep them for a gradient is an error. `inference_mode(False)` leaves recording on.
+
+    >>> import tgraph as tg
+    >>> with tg.inference_mode():
+    ...     made = tg.ones(2) * 2
+    >>> made.is_inference(), made.clone().is_inference()
+    (True, False)
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:  # `@inference_mode` without parentheses
+        self = object.__new__(cls)
+        if not callable(mode):
+            return self
+        self.__init__()  # type: ignore[misc]
+        return self(mode)
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__()
+        self.inference = bool(mode)
         self.mode = not mode
+        self._outer: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._outer.append(state.inference)
+        state.inference = self.inference
+        if self.inference:
+            INFERENCE.append(None)
+        super().__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+        state.inference = self._outer.pop()
+        if self.inference:
+            INFERENCE.pop()
+
+    def __call__(self, function: _F) -> _F:
+        mode = self.inference
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with inference_mode(mode):
+                return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]
 
 
 class set_grad_enabled(_GradMode):
@@ -127,5 +175,11 @@ def is_grad_enabled() -> bool:
 
 
 def is_inference_mode_enabled() -> bool:
-    """Always False: inference mode is `no_grad` here, its tensors are ordinary ones."""
-    return False
+    """Whether what is made now is known as made by `inference_mode`.
+
+    >>> import tgraph as tg
+    >>> with tg.inference_mode():
+    ...     tg.is_inference_mode_enabled()
+    True
+    """
+    return state.inference

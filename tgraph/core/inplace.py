@@ -36,6 +36,7 @@ from .tensor import (
     View,
     ViewStep,
     overlaps_itself,
+    refuse_inference,
     storage_of,
     stride_step,
     strides_of,
@@ -221,6 +222,7 @@ def _check_shape(target: Tensor, new: Tensor) -> None:
 
 def check_memory(target: Tensor) -> None:
     """Raise RuntimeError where the memory of `target` cannot be written in place."""
+    refuse_inference(target)
     view = target._view
     if _overlaps_itself(target):
         raise RuntimeError(
@@ -271,12 +273,16 @@ def check_leaf(target: Tensor) -> None:
     if view is None or not view.differentiable:
         return
     if view.without_grad:
+        is_inference = view.without_grad == "inference"
+        mode = "inference" if is_inference else "no_grad"
+        now = "in normal mode" if is_inference else "with grad mode enabled"
+        block = "inference_mode" if is_inference else "no_grad"
         raise RuntimeError(
-            "A view was created in no_grad mode and is being modified inplace with grad mode "
-            "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You "
-            "can clarify your code by moving both the view and the inplace either both inside the "
-            "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
-            "want the inplace to be tracked)."
+            f"A view was created in {mode} mode and is being modified inplace {now}. Given that "
+            "this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+            f"code by moving both the view and the inplace either both inside the {block} block "
+            "(if you don't want the inplace to be tracked) or both outside (if you want it to "
+            "be tracked)."
         )
     if view.base._requires_grad and is_leaf(view.base):
         raise RuntimeError(

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from ..compiler.ir import TensorType
 from .state import state
-from .tensor import Tensor
+from .tensor import InferenceStorage, Tensor
 
 # Where a cotangent goes: output number `index` of a Record, or a leaf tensor.
 Edge = tuple[Any, int] | None
@@ -262,3 +262,10 @@ class Saved:
         self.tensor: Any = tensor  # or a saved_tensors.Packed in its place
         storage = tensor._storage
         self.version = 0 if storage is None else storage.version
+        if type(storage) is InferenceStorage:
+            raise RuntimeError(
+                "Inference tensors cannot be saved for backward. Please do not use Tensors created "
+                "in inference mode in computation tracked by autograd. To work around this, you "
+                "can make a clone to get a normal tensor and use it in autograd, or use no_grad() "
+                "instead of inference_mode()."
+            )

@@ -11,6 +11,7 @@ class _State(threading.local):
 
     context: Any = None  # a context.Context; None is the eager one
     grad_enabled: bool = True
+    inference: bool = False  # whether what is made is known as made by `inference_mode`
     autocast: Any = None  # an autocast.Autocast while mixed precision is on
     autocast_casts: Any = None  # casts of parameters that are kept until it is off again
     module_path: str = ""  # such as "encoder.layers.0", kept by nn.Module for provenance

@@ -18,6 +18,7 @@ from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType
 from ..runtime.records import NamedTuple
 from .layouts import Layout, strided
+from .state import state
 
 
 class Size(tuple[int, ...]):
@@ -73,6 +74,39 @@ class Storage:
         self.written: Any = None  # a provenance.Site
 
 
+class InferenceStorage(Storage):
+    """That of what was made under `inference_mode`: nobody counts its writes, so that no gradient
+    may depend on it."""
+
+    __slots__ = ()
+
+
+INFERENCE: list[None] = []
+"""An element for each block of `inference_mode` that is entered, in any thread."""
+
+
+def _first_storage() -> Storage | None:
+    """That of a new tensor while some thread is in inference mode."""
+    return InferenceStorage() if state.inference and state.context is None else None
+
+
+def refuse_inference(target: Tensor) -> None:
+    """RuntimeError where an inference tensor would be written outside of inference mode."""
+    if type(target._storage) is InferenceStorage and not state.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make "
+            "a clone() to get a normal tensor before doing inplace update."
+        )
+
+
+def refuse_inference_leaf(target: Tensor) -> None:
+    """RuntimeError where gradients of an inference tensor would be asked outside of the mode."""
+    if type(target._storage) is InferenceStorage and not state.inference:
+        raise RuntimeError(
+            "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+        )
+
+
 NUMBERS = Storage()
 """That of all numbers of Python that are operands: nobody writes them."""
 
@@ -105,14 +139,14 @@ class View:
         base: Tensor,
         steps: tuple[ViewStep, ...],
         differentiable: bool = True,
-        without_grad: bool = False,
+        without_grad: str = "",
     ) -> None:
         self.base = base
         self.memory = memory = shared_storage(base)
         self.steps = steps
         self.changes = memory.changes
         self.differentiable = differentiable
-        self.without_grad = without_grad  # made under no_grad
+        self.without_grad = without_grad  # "no_grad" or "inference" where it was made under it
         self.apart = False
 
 
@@ -270,6 +304,8 @@ class Tensor:
     @property
     def _version(self) -> int:
         """How often the memory was written in place."""
+        if type(self._storage) is InferenceStorage:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return 0 if self._storage is None else self._storage.version
 
     def dim(self) -> int:
@@ -336,7 +372,7 @@ def wrap(value: Any, type_: TensorType) -> Tensor:
     self._index = 0
     self._requires_grad = False
     self._grad = None
-    self._storage = None
+    self._storage = _first_storage() if INFERENCE else None
     self._view = None
     self._hooks = None
     return self

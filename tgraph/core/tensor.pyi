@@ -14,6 +14,7 @@ from ..runtime.dtypes import DType
 from ..runtime.records import NamedTuple
 from .layouts import Layout
 from .layouts import strided
+from .state import state
 from collections.abc import Callable
 from collections.abc import Callable as _Callable
 from collections.abc import Iterator as _Iterator
@@ -58,6 +59,12 @@ class Size(_builtins.tuple[_builtins.int, ...]):
 class Storage:
     def __init__(self) -> None: ...
 
+class InferenceStorage(Storage): ...
+
+def _first_storage() -> Storage | None: ...
+def refuse_inference(target: Tensor) -> None: ...
+def refuse_inference_leaf(target: Tensor) -> None: ...
+
 class ViewStep(NamedTuple):
     primitive: Primitive
     attrs: dict[_builtins.str, Any]
@@ -69,7 +76,7 @@ class View:
         base: Tensor,
         steps: _builtins.tuple[ViewStep, ...],
         differentiable: _builtins.bool = True,
-        without_grad: _builtins.bool = False,
+        without_grad: _builtins.str = "",
     ) -> None: ...
 
 class Lifted:

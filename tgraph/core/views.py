@@ -19,7 +19,6 @@ from .dispatch import apply, detached, link_view, settled
 from .eager_context import ARRAY_FUNCTIONS, array_type, current_context
 from .state import state
 from .tensor import (
-    Storage,
     Tensor,
     View,
     ViewStep,
@@ -84,7 +83,7 @@ def data(input: Tensor) -> Tensor:
     The backward pass does not notice them, and works with what is in memory then.
     """
     result = detached(input)
-    result._storage = Storage()
+    result._storage = type(storage_of(input))()
     return result
 
 
@@ -105,6 +104,6 @@ def base_to_view(view: Tensor) -> Tensor | None:
 def _unlinked(base: Tensor, view: Tensor) -> Tensor:
     result = wrap(current_context().value_of(base), base._type)
     # A gradient through a view of this twin would not reach `view`: it is refused.
-    result._view = View(base, (), differentiable=False, without_grad=True)
+    result._view = View(base, (), differentiable=False, without_grad="no_grad")
     result._storage = view._storage
     return result

@@ -11,7 +11,7 @@ import numpy as np
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
 from ..core.eager_context import array_type, current_context
-from ..core.tensor import Tensor, storage_of
+from ..core.tensor import Tensor, refuse_inference_leaf, storage_of
 from ..ops.creation import empty
 from ..ops.pickling import copy_without_attributes, rebrand, rebuild_from_type
 from ..runtime.device import Device
@@ -46,6 +46,8 @@ class Parameter(Tensor):
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"
             )
+        if requires_grad:
+            refuse_inference_leaf(self)
         self._requires_grad = requires_grad
         current_context().made(self)
 

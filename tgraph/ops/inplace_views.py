@@ -17,7 +17,7 @@ from ..core.inplace import check_leaf
 from ..core.provenance import user_site
 from ..core.public import public
 from ..core.state import state
-from ..core.tensor import Tensor, View, storage_of
+from ..core.tensor import Tensor, View, refuse_inference, storage_of
 from . import movement as m
 from .creation import zeros
 from .storage import untyped_storage
@@ -112,6 +112,7 @@ def resize_(self: Tensor, *sizes: Any) -> Tensor:
             "resize_() in a traced function: a trace has no memory to resize. Use reshape(), "
             "slices or new_zeros(), or call it outside"
         )
+    refuse_inference(self)
     storage, dtype = untyped_storage(self), self._type.dtype
     start = self.storage_offset()
     numel = math.prod(shape)
@@ -149,6 +150,7 @@ def _become(
 ) -> Tensor:
     """Let a tensor object be what `show` gives for it, a view; `shows_less` if not all of it."""
     _refuse_outside(tensor, operation)
+    refuse_inference(tensor)
     if state.grad_enabled:
         check_leaf(tensor)
     own = settled(tensor)._view

@@ -15,7 +15,15 @@ from ..core.eager_context import EAGER, current_context
 from ..core.grad_mode import no_grad
 from ..core.overlap import Span, span_of
 from ..core.public import public
-from ..core.tensor import Tensor, View, intern_type, root_of, storage_of, wrap
+from ..core.tensor import (
+    Tensor,
+    View,
+    intern_type,
+    refuse_inference,
+    root_of,
+    storage_of,
+    wrap,
+)
 from ..core.views import detach
 from ..runtime.arrays import module_of
 from ..runtime.device import Device
@@ -258,6 +266,7 @@ def set_(
         )
     if self._record is not None or (self._view is not None and self._requires_grad):
         raise RuntimeError("set_() of a tensor with a history; detach() it first")
+    refuse_inference(self)
     dtype = self._type.dtype
     if source is None:
         source = UntypedStorage(device=self._type.device)

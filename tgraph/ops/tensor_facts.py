@@ -9,7 +9,7 @@ from ..core.dispatch import settled
 from ..core.memory_format import MemoryFormat, contiguous_format
 from ..core.operands import require_tensor
 from ..core.public import public
-from ..core.tensor import Tensor, strides_of
+from ..core.tensor import InferenceStorage, Tensor, strides_of
 from .conversion import array_of
 from .memory_places import address_of
 from .storage import untyped_storage
@@ -50,9 +50,15 @@ def typename(obj: Any) -> str:
 
 @public(method=True)
 def is_inference(input: Tensor) -> bool:
-    """False: tensors made under `inference_mode` are those that `no_grad` makes."""
-    require_tensor(input, "is_inference")
-    return False
+    """Whether a tensor was made under `inference_mode`, or shows the memory of one that was.
+
+    >>> import tgraph as tg
+    >>> with tg.inference_mode():
+    ...     x = tg.ones(2)
+    >>> x.is_inference(), x[0].is_inference(), (x + 1).is_inference()
+    (True, True, False)
+    """
+    return isinstance(require_tensor(input, "is_inference")._storage, InferenceStorage)
 
 
 @public(method=True)
