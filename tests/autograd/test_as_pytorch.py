@@ -293,12 +293,65 @@ def what_inference_tensors_refuse_outside(T: Any) -> Any:
         i[index] = 1.0
 
     attempts: list[Callable[[], Any]] = [
-        lambda: (x + i).sum().item(), lambda: i._version, lambda: i.add_(1), lambda: view.add_(1), unrecorded,
+        lambda: (x + i).sum().item(), lambda: i._version, lambda: i.add_(1),
+        lambda: view.add_(1), unrecorded,
         lambda: written(0), lambda: i.zero_(), lambda: i.copy_(n), lambda: T.add(n, n, out=i),
-         lambda: i.requires_grad_(),
+        lambda: i.requires_grad_(),
         lambda: T.nn.Parameter(i), lambda: x * i, lambda: (x * 3).sum().backward(),
         lambda: i.requires_grad_(False).requires_grad,
         lambda: n.copy_(i).is_inference(), lambda: of_normal.mul_(2)._version,
         lambda: i.unsqueeze_(0), lambda: i.resize_(3),
     ]  # fmt: skip
     return [error(each, 5) for each in attempts]
+
+
+# --- checkpoints ---------------------------------------------------------------------------------
+
+
+@program
+def options_of_checkpoints(T: Any) -> Any:
+    import contextlib
+
+    __import__(f"{T.__name__}.utils.checkpoint")
+    module, log = T.utils.checkpoint, []
+    x = T.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+    @contextlib.contextmanager
+    def entered(name: str) -> Any:
+        log.append(name)
+        yield
+
+    def run(function: Any, **options: Any) -> Any:
+        x.grad = None
+        module.checkpoint(function, x, use_reentrant=False, **options).sum().backward()
+        return x.grad
+
+    def changing(*functions: Any) -> Callable[[Any], Any]:
+        left = iter(functions)
+        return lambda a: next(left)(a)
+
+    def wave(a: Any, k: float = 1.0) -> Any:
+        return (a * a * k).sin()
+
+    def cut(size: int) -> Callable[[Any], Any]:
+        return lambda a: (a[:size] * a[:size]).sum()
+
+    attempts: list[Callable[[], Any]] = [
+        lambda: run(wave, k=2.0),
+        lambda: run(wave, context_fn=lambda: (entered("first"), entered("second"))),
+        lambda: run(changing(T.sin, lambda a: a.sin().cos().exp())).isfinite().all().item(),
+        lambda: run(changing(cut(2), cut(2)), determinism_check="none"),
+        lambda: run(wave, debug=True, early_stop=False, preserve_rng_state=False),
+        lambda: module.checkpoint(wave, x, use_reentrant=True, k=2.0),
+        lambda: module.checkpoint(wave, x, use_reentrant=True, debug=True),
+        lambda: module.detach_variable(5),
+        lambda: module.checkpoint_sequential([T.sin, T.cos, T.exp], 2, x, use_reentrant=False),
+        lambda: module.checkpoint_sequential([T.sin], 1, x, use_reentrant=False, bogus=1),
+    ]  # fmt: skip
+    classes: list[Callable[[], Any]] = [
+        lambda: run(changing(cut(1), cut(2))), lambda: run(changing(T.sin, lambda a: a * 2)),
+        lambda: run(wave, determinism_check="bad"), lambda: run(wave, bogus=1),
+    ]  # fmt: skip
+    with module.set_checkpoint_early_stop(False), module.set_checkpoint_debug_enabled(None):
+        found = [error(each, 5) for each in attempts]
+    return found, [error(each)[0] for each in classes], log

@@ -435,6 +435,8 @@ class CompiledRecord(Record):
 
     __slots__ = ("function", "primals", "saved")
 
+    is_plan = True
+
     def __init__(
         self,
         function: GraphFunction,

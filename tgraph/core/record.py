@@ -151,6 +151,8 @@ class Record(Node):
     makes_fresh = True
     # Whether its rule knows saved tensors by their identity.
     keeps_handles = False
+    # Whether it is one compiled step, in the place of several.
+    is_plan = False
 
     def __init__(self, edges: tuple[Edge, ...], outputs: tuple[TensorType, ...], site: Any) -> None:
         self.edges = edges

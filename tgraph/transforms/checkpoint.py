@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ..autograd.custom_call import own_handle
@@ -21,8 +21,9 @@ from ..core.grad_mode import enable_grad
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved, next_order
 from ..core.state import state
-from ..core.tensor import Tensor
+from ..core.tensor import NUMBERS, Tensor
 from ..ops.random import default_generator
+from ..runtime.records import NamedTuple
 
 Policy = Callable[[str, "str | None"], bool]
 """Whether a value is kept, by the name of its primitive and the name given by `checkpoint_name`."""
@@ -93,7 +94,8 @@ def checkpoint(
     peak memory of the plan falls. Branches and loops inside of a compiled checkpoint are kept as
     they are.
 
-    RuntimeError where the second run gives tensors of other types than the first.
+    CheckpointError where the second run gives, or keeps for gradients, tensors of other types than
+    the first.
 
     >>> import tgraph as tg
     >>> layer = tg.nn.Sequential(tg.nn.Linear(2, 2), tg.nn.Tanh())
@@ -104,45 +106,69 @@ def checkpoint(
     tgraph.Size([1, 2])
     """
     keeps = checkpoint_policies.nothing_saveable if policy is None else policy
+    options = Options(keeps, preserve_rng_state)
     if not args and not kwargs:
 
         @functools.wraps(function, updated=())
         def checkpointed(*args: Any, **kwargs: Any) -> Any:
-            return _run(function, args, kwargs, keeps, preserve_rng_state)
+            return run(function, args, kwargs, options)
 
         return checkpointed
-    return _run(function, args, kwargs, keeps, preserve_rng_state)
+    return run(function, args, kwargs, options)
 
 
-def _run(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], policy: Policy,
-    replays: bool,
-) -> Any:  # fmt: skip
+class CheckpointError(RuntimeError):
+    """A function that ran again for its gradient did not do what it did before."""
+
+
+class Options(NamedTuple):
+    """How a function is checkpointed.
+
+    `contexts` gives two context managers, for the first run and for the second; `is_checked` tells
+    whether what the runs keep is compared.
+    """
+
+    policy: Policy = checkpoint_policies.nothing_saveable
+    replays: bool = True  # random numbers
+    is_checked: bool = True
+    contexts: Callable[[], tuple[Any, Any]] | None = None
+
+
+def run(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+) -> Any:
+    """A call of a checkpointed function."""
+    first, second = (nullcontext(), None) if options.contexts is None else options.contexts()
+    policy = options.policy
     if policy is checkpoint_policies.everything_saveable or not state.grad_enabled:
-        return function(*args, **kwargs)
+        with first:
+            return function(*args, **kwargs)
     with current_context().region(policy) as is_traced:
         if is_traced:
-            return function(*args, **kwargs)
-    return _Run(function, args, kwargs, policy, replays).outputs()
+            with first:
+                return function(*args, **kwargs)
+    return _Run(function, args, kwargs, options, second).outputs(first)
 
 
 class _Run:
     """One call of a checkpointed function in eager code."""
 
     def __init__(
-        self, function: Callable[..., Any], args: Any, kwargs: Any, policy: Policy, replays: bool
+        self, function: Callable[..., Any], args: Any, kwargs: Any, options: Options, second: Any
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        drawn = [default_generator] if replays else []
+        self.is_checked, self.second = options.is_checked, second
+        self.saved: _Saved | None = None
+        drawn = [default_generator] if options.replays else []
         self.autocast = state.autocast
         self.generators = [(each, each.initial_seed(), each.counter) for each in drawn]
-        self.kept = _Kept(policy)
+        self.kept = _Kept(options.policy)
         self.spec: pytree.TreeSpec | None = None  # of what the first run gives
         self.live: list[int] = []  # which leaves of it have a history
 
-    def outputs(self) -> Any:
+    def outputs(self, context: Any) -> Any:
         first = next_order()
-        with self.kept.used():
+        with context, self.kept.used():
             result = self.function(*self.args, **self.kwargs)
         leaves, spec = pytree.flatten(result)
         self.spec, self.live = spec, [
@@ -153,6 +179,8 @@ class _Run:
             return result
         made = [leaves[at] for at in self.live]
         ends = ends_since(first, made)
+        if self.is_checked:
+            self.saved = _Saved.since(first, made)
         own = [own_handle(each) for each in made]
         given = [each for each in pytree.leaves((self.args, self.kwargs)) if type(each) is Tensor]
         record = CheckpointRecord(self, ends, own, given)
@@ -167,8 +195,9 @@ class _Run:
         for generator, seed, counter in self.generators:
             generator.restart(seed, counter)
         casting, state.autocast = state.autocast, self.autocast
+        first = next_order()
         try:
-            with enable_grad(), self.kept.used():
+            with self.second or nullcontext(), enable_grad(), self.kept.used():
                 result = self.function(*self.args, **self.kwargs)
         finally:
             state.autocast = casting
@@ -176,13 +205,65 @@ class _Run:
                 generator.restart(seed, counter)
         leaves, spec = pytree.flatten(result)
         if spec != self.spec:
-            raise RuntimeError(_OTHERWISE)
-        return [leaves[at] for at in self.live]
+            raise CheckpointError(_OTHERWISE)
+        made = [leaves[at] for at in self.live]
+        if self.saved is not None:
+            self.saved.check(_Saved.since(first, made))
+        return made
 
 
+class _Saved(NamedTuple):
+    """What a run of a function keeps for its gradient: types of tensors, in order.
+
+    `steps` are the names of what keeps them where plans are among it: functions are plans from
+    their second call on, and such a run is compared with another one of the same steps alone.
+    """
+
+    types: list[Any]
+    steps: list[str] | None
+
+    @classmethod
+    def since(cls, first: int, made: Sequence[Tensor]) -> _Saved:
+        records: dict[int, Record] = {}
+        waiting = [each._record for each in made]
+        while waiting:
+            record = waiting.pop()
+            if isinstance(record, Record) and record.order > first and id(record) not in records:
+                records[id(record)] = record
+                waiting += [edge[0] for edge in record.edges if edge is not None]
+        ordered = sorted(records.values(), key=lambda each: each.order)
+        types = [
+            each.tensor._type
+            for record in ordered
+            for each in record.saved_values()
+            if each.tensor._storage is not NUMBERS
+        ]
+        steps = [type(each).__name__ + each.name() for each in ordered]
+        return cls(types, steps if any(each.is_plan for each in ordered) else None)
+
+    def check(self, again: _Saved) -> None:
+        """CheckpointError where the second run keeps less, or tensors of other types."""
+        if self.steps != again.steps:
+            return
+        if len(again.types) < len(self.types):
+            raise CheckpointError(
+                "checkpoint: A different number of tensors was saved during the original forward "
+                f"and recomputation: {len(self.types)} and {len(again.types)}. {_ADVICE}"
+            )
+        for at, (one, other) in enumerate(zip(self.types, again.types)):
+            if one != other:
+                raise CheckpointError(
+                    "checkpoint: Recomputed values for the following tensors have different "
+                    f"metadata than during the forward pass: tensor {at} was {one}, and is {other} "
+                    f"now. {_ADVICE}"
+                )
+
+
+_ADVICE = (
+    "What the function computes must depend on its arguments, and on nothing that changed since"
+)
 _OTHERWISE = (
-    "checkpoint: the function gave something else when it ran again for its gradient; what it "
-    "computes must depend on its arguments, and on nothing that changed since"
+    f"checkpoint: the function gave something else when it ran again for its gradient. {_ADVICE}"
 )
 
 
@@ -211,7 +292,7 @@ class CheckpointRecord(Record):
             unpack(each, self)
         made = self.run.again()
         if [each._type for each in made] != list(self.outputs):
-            raise RuntimeError(_OTHERWISE)
+            raise CheckpointError(_OTHERWISE)
         pairs = [
             (output, cotangent)
             for output, cotangent in zip(made, incoming, strict=True)
@@ -264,6 +345,6 @@ class _Kept(EagerContext):
             self.values.append(value)
             return value
         if self.at == len(self.values):
-            raise RuntimeError(_OTHERWISE)
+            raise CheckpointError(_OTHERWISE)
         self.at += 1
         return self.values[self.at - 1]
