@@ -352,6 +352,98 @@ def options_of_checkpoints(T: Any) -> Any:
         lambda: run(changing(cut(1), cut(2))), lambda: run(changing(T.sin, lambda a: a * 2)),
         lambda: run(wave, determinism_check="bad"), lambda: run(wave, bogus=1),
     ]  # fmt: skip
-    with module.set_checkpoint_early_stop(False), module.set_checkpoint_debug_enabled(None):
+    with module.set_checkpoint_early_stop(True), module.set_checkpoint_debug_enabled(None):
         found = [error(each, 5) for each in attempts]
     return found, [error(each)[0] for each in classes], log
+
+
+# --- modes, grad and functional ------------------------------------------------------------------
+
+
+@program
+def modes_as_decorators(T: Any) -> Any:
+    def enabled() -> Any:
+        return T.is_grad_enabled()
+
+    @T.no_grad()
+    def steps() -> Any:
+        got = yield enabled()
+        try:
+            yield got, enabled()
+        except ValueError:
+            yield enabled()
+        return enabled()
+
+    running = steps()
+    found = [next(running), enabled(), running.send(5), enabled(), running.throw(ValueError())]
+    try:
+        next(running)
+    except StopIteration as end:
+        found.append(end.value)
+
+    @T.inference_mode()
+    def made() -> Any:
+        yield T.ones(1).is_inference()
+
+    @T.set_grad_enabled(False)
+    def off() -> Any:
+        return enabled()
+
+    found += [
+        list(made()),
+        off(),
+        enabled(),
+        T.no_grad(enabled)(),
+        type(T.no_grad().clone()).__name__,
+    ]
+    return [
+        *found,
+        error(lambda: T.set_grad_enabled("a"), 3),
+        error(lambda: T.set_grad_enabled())[0],
+    ]
+
+
+@program
+def options_of_grad(T: Any) -> Any:
+    grad = T.autograd.grad
+    x, y = (T.tensor(each, requires_grad=True) for each in ([1.0, 2.0], [3.0, 4.0]))
+    z = x * x
+    attempts: list[Callable[[], Any]] = [
+        lambda: grad(z * y, (x, y), T.eye(2), is_grads_batched=True, retain_graph=True),
+        lambda: grad(x * x, (x, y), T.eye(2), is_grads_batched=True, materialize_grads=True),
+        lambda: grad(x * x, (x, y), T.eye(2), is_grads_batched=True, allow_unused=True),
+        lambda: grad(x * x, (x, y), T.eye(2), is_grads_batched=True),
+        lambda: grad((x * x).sum(), (x, y), materialize_grads=True),
+        lambda: grad((x * x).sum(), (x, y), allow_unused=False, materialize_grads=True),
+        lambda: grad((x * x).sum(), y), lambda: grad((x * x).sum(), y, allow_unused=True),
+        lambda: grad((x * x).sum(), []), lambda: grad((x * x).sum(), "a"),
+        lambda: grad([(x * x).sum(), y * y], [x, y], [None, T.ones(2)]),
+        lambda: grad(x, x, T.ones(2)), lambda: grad((x * x).sum(), [x, x]),
+        lambda: setattr(x, "grad", x), lambda: grad(x * x, x, T.ones(2, dtype=T.float64)),
+    ]  # fmt: skip
+    (third,) = grad((x**3).sum(), x, create_graph=True)
+    return [error(each, 6) for each in attempts], third.requires_grad
+
+
+@program
+def strict_functions_of_functions(T: Any) -> Any:
+    F, a, b = T.autograd.functional, T.tensor([1.0, 2.0]), T.tensor([3.0, 4.0])
+
+    def first(a: Any, b: Any) -> Any:
+        return (a * a).sum()
+
+    def constant(a: Any) -> Any:
+        return T.ones(1)
+
+    attempts: list[Callable[[], Any]] = []
+    for strict in (False, True):
+        attempts += [
+            lambda s=strict: F.jvp(first, (a, b), (a, b), strict=s),  # type: ignore[misc]
+            lambda s=strict: F.vjp(first, (a, b), strict=s),  # type: ignore[misc]
+            lambda s=strict: F.vhp(first, (a, b), (a, b), strict=s),  # type: ignore[misc]
+            lambda s=strict: F.hvp(constant, a, a, strict=s),  # type: ignore[misc]
+            lambda s=strict: F.jvp(constant, a, a, strict=s),  # type: ignore[misc]
+            lambda s=strict: F.jacobian(first, (a, b), strict=s),  # type: ignore[misc]
+            lambda s=strict: F.hessian(first, (a, b), strict=s),  # type: ignore[misc]
+        ]
+    return [error(each, 0) for each in attempts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -53,7 +54,13 @@ def _tensors(value: TensorOrTensors) -> tuple[Tensor, ...]:
     """Tensors, with handles for edges."""
     several = isinstance(value, (tuple, list)) and not isinstance(value, GradientEdge)
     given: Any = value if several else (value,)
-    return tuple(_of_edge(each) if isinstance(each, GradientEdge) else each for each in given)
+    found = tuple(_of_edge(each) if isinstance(each, GradientEdge) else each for each in given)
+    for each in found:
+        if not isinstance(each, Tensor):
+            raise RuntimeError(
+                f"all inputs have to be Tensors or GradientEdges, but got {type(each).__name__}"
+            )
+    return found
 
 
 def _of_edge(edge: GradientEdge) -> Tensor:
@@ -113,14 +120,24 @@ def backward(
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: Any = None,
     inputs: TensorOrTensors | None = None,
 ) -> None:
     """Add the gradients of `tensors` to `.grad` of the leaves (or of `inputs` only).
 
     `grad_tensors` are the cotangents, of the shapes of `tensors`; a tensor of one element needs
     none. `create_graph` records the backward pass, so that its results can be differentiated;
-    `retain_graph` keeps saved values for a second pass.
+    `retain_graph` keeps saved values for a second pass. `grad_variables` is a former name of
+    `grad_tensors`.
     """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning,
+            stacklevel=2,
+        )  # fmt: skip
+        if grad_tensors is not None:
+            raise RuntimeError("grad_tensors and grad_variables are two names of one argument")
+        grad_tensors = grad_variables
     outputs = _tensors(tensors)
     cotangents = _first_cotangents(outputs, grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
@@ -146,7 +163,7 @@ def grad(
     With `allow_unused`, None for inputs that the outputs do not depend on; with
     `materialize_grads`, zeros. `is_grads_batched`: `grad_outputs` have a first axis more, along
     which there is a vector for each of as many backward passes; so have the results.
-    `only_inputs=False` is an error: `backward` adds to `.grad`.
+    `only_inputs=False` is warned of, and passed over: `backward` adds to `.grad`.
 
     >>> import tgraph as tg
     >>> x = tg.tensor(3.0, requires_grad=True)
@@ -154,13 +171,24 @@ def grad(
     >>> tg.autograd.grad(first, x)
     (tensor(18.),)
     """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
     if not only_inputs:
-        raise ValueError("only_inputs=False is not there: backward() adds to .grad of all leaves")
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use backward.",
+            FutureWarning, stacklevel=2,
+        )  # fmt: skip
+    results, wrt = _tensors(outputs), _tensors(inputs)
+    if not wrt:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if is_grads_batched:
         return _grads_of_batch(
-            outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads
+            results, wrt, grad_outputs, create_graph, allow_unused, materialize_grads
         )
-    results, wrt = _tensors(outputs), _tensors(inputs)
     asked = tuple(each._elements if isinstance(each, SparseTensor) else each for each in wrt)
     cotangents = _first_cotangents(results, grad_outputs)
     for each in asked:
@@ -183,7 +211,7 @@ def grad(
 
 
 def _grads_of_batch(
-    outputs: TensorOrTensors, inputs: TensorOrTensors, grad_outputs: Any, create_graph: bool,
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], grad_outputs: Any, create_graph: bool,
     allow_unused: bool | None, materialize_grads: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """The gradients for each of the vectors that lie along the first axis of `grad_outputs`."""
@@ -198,19 +226,20 @@ def _grads_of_batch(
     if not count:
         return tuple(
             make_source(p.full, x._type.device, shape=(0, *x.shape), value=0, dtype=x._type.dtype)
-            for x in _tensors(inputs)
+            for x in inputs
         )
     rows = [
         grad(
             outputs, inputs, [None if each is None else each[at] for each in given], True,
-            create_graph, allow_unused=allow_unused, materialize_grads=materialize_grads,
+            create_graph, allow_unused=allow_unused or materialize_grads,
         )
         for at in range(count)
     ]  # fmt: skip
     return tuple(
-        column[0] if column[0] is None
+        # What is not used is no batch either, as in PyTorch.
+        (_or_zeros(None, x) if materialize_grads else column[0]) if column[0] is None
         else apply(p.concatenate, *(each[None] for each in column), axis=0)
-        for column in zip(*rows, strict=True)
+        for x, column in zip(inputs, zip(*rows, strict=True))
     )  # fmt: skip
 
 
@@ -235,7 +264,7 @@ def tensor_backward(
 
     Saved values are freed on the way unless `retain_graph`. See `tgraph.autograd.backward`.
     """
-    backward(self, gradient, retain_graph, create_graph, inputs)
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def requires_grad(self: Tensor) -> bool:
@@ -297,6 +326,8 @@ def set_grad(self: Tensor, value: Tensor | None) -> None:
     if value is not None:
         if not isinstance(value, Tensor):
             raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value)}")
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
         if value._type.shape != self._type.shape:
             raise RuntimeError(
                 f"attempting to assign a gradient of size '{list(value._type.shape)}' to a tensor "

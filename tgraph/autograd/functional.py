@@ -125,6 +125,10 @@ def jvp(
     given, _ = _tuple_of(inputs, "inputs", "jvp")
     vectors = _vectors(v, given, "jvp")
     with enable_grad():
+        if strict:  # reverse mode knows what depends on what
+            own, _ = _prepared(inputs, "jvp", False)
+            for each in _called(func, own, "jvp")[0]:
+                _gradients((each,), own, (zeros_of(each._type),), False, strict)
         outputs, tangents = forward(func, given, vectors)
     single = isinstance(outputs, Tensor)
     pairs = [(each,) if single else tuple(each) for each in (outputs, tangents)]
@@ -140,9 +144,9 @@ def vhp(
     """What a function of one number gives, and the product of the vector `v` with its Hessian."""
     with enable_grad():
         given, single = _prepared(inputs, "vhp", create_graph)
-        output = _number(func(*given), "vhp")
+        output = func(*given)
         vectors = _vectors(v, given, "vhp")
-        first = _gradients((output,), given, None, True, strict)
+        first = _gradients((_number(output, "vhp"),), given, None, True, strict)
         found = _gradients(first, given, vectors, create_graph, strict)
     result = output if create_graph else output.detach()
     return result, found[0] if single else found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
@@ -32,6 +33,48 @@ class unrecorded:
         state.grad_enabled = self._previous
 
 
+class _Switched:
+    """One mode for a block."""
+
+    _previous: bool
+
+    def __init__(self, mode: bool) -> None:
+        self._mode = mode
+
+    def __enter__(self) -> None:
+        self._previous = state.grad_enabled
+        _switch(self._mode)
+
+    def __exit__(self, *error: object) -> None:
+        state.grad_enabled = self._previous
+
+
+def _stepwise(function: Callable[..., Any], mode: Callable[[], Any]) -> Callable[..., Any]:
+    """A generator function of which each step runs in `mode`, and who asks for them does not."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        step, given = generator.send, None
+        while True:
+            try:
+                with mode():
+                    found = step(given)
+            except StopIteration as end:
+                return end.value
+            try:
+                given = yield found
+                step = generator.send
+            except GeneratorExit:
+                with mode():
+                    generator.close()
+                raise
+            except BaseException as error:
+                step, given = generator.throw, error
+
+    return wrapped
+
+
 class _GradMode:
     """A context manager, which also decorates functions, that sets the gradient mode."""
 
@@ -52,8 +95,14 @@ class _GradMode:
     ) -> None:
         state.grad_enabled = self._previous.pop()
 
+    def clone(self) -> Any:
+        """Another one that sets the same mode."""
+        return type(self)(self.mode)  # type: ignore[call-arg]
+
     def __call__(self, function: _F) -> _F:
         mode = self.mode
+        if inspect.isgeneratorfunction(function):
+            return _stepwise(function, lambda: _Switched(mode))  # type: ignore[return-value]
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -88,6 +137,9 @@ class no_grad(_GradMode):
 
     def __init__(self, function: Any = None) -> None:
         super().__init__()
+
+    def clone(self) -> Any:
+        return type(self)()
 
 
 class enable_grad(no_grad):
@@ -140,8 +192,13 @@ class inference_mode(_GradMode):
         if self.inference:
             INFERENCE.pop()
 
+    def clone(self) -> Any:
+        return inference_mode(self.inference)
+
     def __call__(self, function: _F) -> _F:
         mode = self.inference
+        if inspect.isgeneratorfunction(function):
+            return _stepwise(function, lambda: inference_mode(mode))  # type: ignore[return-value]
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -156,6 +213,11 @@ class set_grad_enabled(_GradMode):
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
+        if not isinstance(mode, bool):
+            raise TypeError(
+                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
         self.mode = mode
         self._before = state.grad_enabled
         _switch(mode)
