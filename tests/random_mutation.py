@@ -19,6 +19,7 @@ class Writer:
         self.roots: dict[str, str] = {}
         self.gaps: set[str] = set()
         self.transposed: set[str] = set()
+        self.overlapping: set[str] = set()
         self.written: set[str] = {"a", "b"}  # what may be: leaves that require grad may not
 
     def name(self, shape: tuple[int, ...]) -> str:
@@ -43,6 +44,7 @@ class Writer:
         """The operand, or a copy: with gaps in shared memory the order of work would show."""
         shared = self.roots.get(target, target) == self.roots.get(operand, operand)
         gaps = target in self.gaps or operand in self.gaps
+        gaps = gaps or self.shapes[target] != self.shapes.get(operand)  # read several times
         return f"{operand}.clone()" if shared and gaps and target != operand else operand
 
     # --- statements ---
@@ -56,12 +58,16 @@ class Writer:
                 "{a}.sin()", "{a}.exp()", "{a}.tanh()", "{a}.sigmoid()", "{a}.abs()",
                 "({a} * {a} + 1).sqrt()", "{a}.clone()", "{a} ** 2", "{a}.relu()",
                 "T.where({a} > 0, {a}, {a} * 0.1)", "{a}.sum() * {a}", "{a}.clamp(-1, 1)",
+                "{a}.softmax(-1)", "{a}.cumsum(-1)", "{a}.flip(0)", "T.cat([{a}, {a} * 2])[-{n}:]",
+                "T.stack([{a}, {a}.cos()]).sum(0)", "{a} * {a}.amax()",
             ]
         )  # fmt: skip
         if len(shape) == 2 and self.pick.random() < 0.15:
             text = "{a} @ {a}.t()"
             shape = (shape[0], shape[0])
-        line = text.format(a=a, b=self.fitting(shape))
+        if not shape:  # which has no dimension for some of them
+            text = self.pick.choice(["{a} * {b}", "{a}.sin()", "{a} ** 2"])
+        line = text.format(a=a, b=self.fitting(shape), n=shape[0] if shape else 1)
         made = self.name(shape)
         self.lines.append(f"{made} = {line}")
         self.written.add(made)
@@ -71,6 +77,7 @@ class Writer:
         shape = self.shapes[a]
         choices: list[tuple[str, tuple[int, ...]]] = [
             (f"{a}.detach()", shape), (f"{a}.data", shape), (f"{a}[None]", (1, *shape)),
+            (f"{a}.unsqueeze(-1)", (*shape, 1)), (f"{a}.expand(2, *{a}.shape)", (2, *shape)),
         ]  # fmt: skip
         if shape:
             numel = 1
@@ -80,6 +87,12 @@ class Writer:
                 (f"{a}[0]", shape[1:]),
                 (f"{a}.reshape(-1)", (numel,)),
                 (f"{a}[..., ::2]", (*shape[:-1], (shape[-1] + 1) // 2)),
+                (f"{a}.select(-1, -1)", shape[:-1]),
+                (f"{a}.narrow(0, 0, 1)", (1, *shape[1:])),
+                (f"{a}.unfold(-1, 1, 2)", (*shape[:-1], (shape[-1] + 1) // 2, 1)),
+                (f"{a}.split(1)[-1]", (1, *shape[1:])),
+                (f"{a}.unbind(-1)[0]", shape[:-1]),
+                (f"{a}.movedim(0, -1)", (*shape[1:], shape[0])),
             ]
             if shape[0] > 1:
                 choices += [
@@ -92,12 +105,15 @@ class Writer:
         made = self.name(shape)
         self.lines.append(f"{made} = {line}")
         self.roots[made] = self.roots.get(a, a)
-        cut = "[1:]" in line or "[:-1]" in line or "[0]" in line
-        if a in self.gaps or "::2" in line or "diagonal" in line or (a in self.transposed and cut):
+        cut = any(each in line for each in ("[1:]", "[:-1]", "[0]", "narrow", "split"))
+        sparse = any(each in line for each in ("::2", "diagonal", "select", "unfold", "unbind"))
+        if a in self.gaps or sparse or (a in self.transposed and cut):
             self.gaps.add(made)
-        if (a in self.transposed) is not (".t()" in line):
+        if (a in self.transposed) is not (".t()" in line or "movedim" in line):
             self.transposed.add(made)
-        if a in self.written or ".detach()" in line or ".data" in line:
+        if a in self.overlapping or "expand" in line:  # which nobody writes
+            self.overlapping.add(made)
+        elif a in self.written or ".detach()" in line or ".data" in line:
             self.written.add(made)
 
     def write(self) -> None:
@@ -119,8 +135,18 @@ class Writer:
             self.beside(a, name)
             for name in (self.fitting(shape), self.pick.choice(full), self.pick.choice(full))
         )
-        if shape and self.pick.random() < 0.15:
-            line = self.pick.choice(["{a}[0] = 0.3", "{a}[0] *= 2", "{a}[1:] = {a}[1:] * 2"])
+        if shape and self.pick.random() < 0.25:
+            line = self.pick.choice(
+                [
+                    "{a}[0] = 0.3", "{a}[0] *= 2", "{a}[1:] = {a}[1:] * 2",
+                    "{a}[T.tensor([0])] = {c}[:1] * 2", "{a}[{a} > 0.5] = 0.2",
+                    "{a}.index_add_(0, T.tensor([0, 0]), T.cat([{c}[:1] * 2, {d}[:1] * 3]))",
+                    "{a}.index_fill_(-1, T.tensor([0]), 0.3)", "{a}[..., -1] += {c}[..., 0] * 1",
+                    "{a}[{a} > 0.5] *= 2", "{a}.index_copy_(0, T.tensor([0]), {c}[-1:] * 2)",
+                    "{a}.copy_({c}.flip(-1))", "{a}.cumsum_(0)", "{a}.squeeze_(0).unsqueeze_(0)"
+                    if shape[0] == 1 else "{a}.addcdiv_({c}, {d} * {d} + 1)",
+                ]
+            )  # fmt: skip
         # PyTorch learns that a view has another history now when it is asked, not by writing to it.
         self.lines.append(f"{a}.grad_fn")
         line = line.format(a=a, b=b, c=c, d=d)

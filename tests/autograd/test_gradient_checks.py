@@ -169,5 +169,5 @@ def test_gradients_of_a_batch_of_vectors() -> None:
     assert none.shape == (0, 2)
     with pytest.raises(RuntimeError, match="is_grads_batched: expected grad_outputs with the same"):
         tg.autograd.grad(y, x, None, is_grads_batched=True)
-    with pytest.raises(ValueError, match="only_inputs=False"):
+    with pytest.warns(FutureWarning, match="only_inputs argument is deprecated"):
         tg.autograd.grad(y, x, tg.ones(2), only_inputs=False)

@@ -1,6 +1,6 @@
 """Random programs that write in place: what is refused, values, gradients, versions are PyTorch's.
 
-`--programs N` runs more, `--seed N` others. Four things that PyTorch does are not what we want, and
+`--programs N` runs more, `--seed N` others. Five things that PyTorch does are not what we want, and
 are left out or told apart:
 
 - what an operation does not save cannot be spoiled: clamp() keeps a mask of its own, so that its
@@ -10,6 +10,7 @@ are left out or told apart:
 - its kernels of several steps lay results out in an order of their own, ours in that of their
   steps: whether reshape(-1) of what is not row-major is a view is open here (it is tested for basic
   operations in test_memory_order.py);
+- what split() and unbind() give may be written, which PyTorch refuses;
 - where operands with gaps overlap with what is written, its results depend on the order of work:
   the programs write with copies of such operands.
 """
@@ -74,6 +75,7 @@ REFUSALS = (
     "some elements of the input",
     "a leaf Variable",
     "a view of a",
+    "returns multiple views",
 )
 
 
@@ -89,6 +91,13 @@ def refusals(found: list[Any]) -> list[str]:
     return [each for each in found if isinstance(each, str)]
 
 
+def is_meant(text: str, expected: list[str], found: list[str]) -> bool:
+    """Whether PyTorch refuses what we do not, and mean not to."""
+    if expected and expected[-1] == "returns multiple views":
+        return True
+    return "clamp" in text and expected == [REFUSALS[0]] and not found
+
+
 def same(found: list[Any], expected: list[Any]) -> bool:
     return len(found) == len(expected) and all(map(same_item, found, expected))
 
@@ -96,7 +105,7 @@ def same(found: list[Any], expected: list[Any]) -> bool:
 def same_item(found: Any, expected: Any) -> bool:
     if not isinstance(found, np.ndarray) or not isinstance(expected, np.ndarray):
         return type(found) is type(expected) and found == expected
-    return found.shape == expected.shape and np.allclose(found, expected, 1e-7, 1e-9)
+    return found.shape == expected.shape and np.allclose(found, expected, 1e-7, 1e-9, True)
 
 
 def programs(config: pytest.Config) -> range:
@@ -127,6 +136,6 @@ def test_programs_are_those_of_pytorch(seeds: range) -> None:
     for seed in seeds:
         text, captured = random_mutation.program(seed), seed % 2 == 1
         expected, found = outcome(torch, text, captured), outcome(tg, text, captured)
-        if "clamp" in text and refusals(expected) == [REFUSALS[0]] and not refusals(found):
+        if is_meant(text, refusals(expected), refusals(found)):
             continue
         assert same(found, expected), told(seed, text, found, expected)
