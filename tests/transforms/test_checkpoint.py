@@ -123,6 +123,21 @@ def test_a_function_that_does_something_else_is_told():
         tg.checkpoint(f, tg.ones(1, requires_grad=True)).sum().backward()
 
 
+def test_a_function_that_accumulates_into_the_outside_is_told():
+    """Its second run would add to what the first one left, with the history of that."""
+    x, total = tg.ones(2, requires_grad=True), tg.zeros(2)
+
+    def f(x: tg.Tensor) -> tg.Tensor:
+        total.add_(x)
+        return x * total
+
+    y = tg.checkpoint(f, x).sum()
+    with pytest.raises(
+        tg.utils.checkpoint.CheckpointError, match="left at a tensor of the outside"
+    ):
+        y.backward()
+
+
 def test_gradients_of_what_is_made_of_each_other():
     """A checkpoint that reads a tensor and another made of it: what it gives each goes on once."""
     x, *parts = (tg.rand(3, dtype=tg.float64, requires_grad=True) for _ in range(3))

@@ -159,6 +159,7 @@ class _Run:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.is_checked, self.second = options.is_checked, second
         self.saved: _Saved | None = None
+        self.orders = range(0)  # of the records of the first run
         drawn = [default_generator] if options.replays else []
         self.autocast = state.autocast
         self.generators = [(each, each.initial_seed(), each.counter) for each in drawn]
@@ -178,6 +179,7 @@ class _Run:
         if not self.live:
             return result
         made = [leaves[at] for at in self.live]
+        self.orders = range(first, next_order())
         ends = ends_since(first, made)
         if self.is_checked:
             self.saved = _Saved.since(first, made)
@@ -207,6 +209,13 @@ class _Run:
         if spec != self.spec:
             raise CheckpointError(_OTHERWISE)
         made = [leaves[at] for at in self.live]
+        for edge in ends_since(first, made):
+            if edge and isinstance(edge[0], Record) and edge[0].order in self.orders:
+                raise CheckpointError(
+                    "checkpoint: the second run read what the first one left at a tensor of the "
+                    f"outside, by {edge[0].name()} at {edge[0].site}: its gradient would count "
+                    "twice. Let the function give such a tensor as a result"
+                )
         if self.saved is not None:
             self.saved.check(_Saved.since(first, made))
         return made
