@@ -245,6 +245,24 @@ def test_a_saved_value_that_is_overwritten(cuda: Any) -> None:
             loss.backward()
 
 
+def test_saved_tensors_wait_in_the_memory_of_the_cpu(cuda: Any) -> None:
+    @tg.compile
+    def compiled(x: Any) -> Any:
+        return (x.exp() * x).sin().sum()
+
+    x, kept = tg.rand(4, 3).cuda().requires_grad_(), []
+    for function in (lambda x: F.gelu(x.exp()).sum(), compiled):
+        hooks = tg.autograd.graph.save_on_cpu(pin_memory=True)
+        pack = hooks.pack_hook
+        hooks.pack_hook = lambda each, pack=pack: kept.append(pack(each)) or kept[-1]  # type: ignore[func-returns-value, misc]
+        with hooks:
+            y = function(x)
+        assert kept and all(each.is_cpu for _, each in kept)
+        (found,), (wanted,) = tg.autograd.grad(y, x), tg.autograd.grad(function(x), x)
+        assert found.is_cuda and tg.allclose(found.cpu(), wanted.cpu(), rtol=1e-5)
+        kept.clear()
+
+
 def test_results_that_need_no_gradient(cuda: Any) -> None:
     x, y = tg.ones(3).cuda().requires_grad_(), tg.ones(3).cuda()
 
