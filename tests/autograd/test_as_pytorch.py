@@ -36,6 +36,7 @@ def plain(value: Any) -> Any:
     return value
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch's own imports
 @pytest.mark.parametrize("run", PROGRAMS, ids=lambda each: each.__name__)
 def test_a_program_gives_what_it_gives_in_pytorch(run: Callable[[Any], Any]) -> None:
     torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
@@ -273,6 +274,17 @@ def what_is_made_in_inference_mode(T: Any) -> Any:
 
     made = (i, product, view, copy, leaf, i[0], i.view(2), i.detach(), i * 2, i.clone(), x + i)
     return [inside, [each.is_inference() for each in (*made, bare(), off())], leaf.requires_grad]
+
+
+@program
+def transforms_in_inference_mode(T: Any) -> Any:
+    with T.inference_mode():
+        x = T.tensor([1.0, 2.0])
+        gradient = T.func.grad(lambda a: (a**3).sum())(x)
+        product = T.func.jvp(lambda a: a**2, (x,), (x,))
+        batched = T.vmap(lambda a: a * 2)(x)
+        hessian = T.func.hessian(lambda a: (a**3).sum())(x)
+    return gradient, product, hessian, batched, batched.is_inference()
 
 
 @program

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core import pytree
 from ..core.dispatch import zeros_of
-from ..core.grad_mode import enable_grad
+from ..core.grad_mode import recorded
 from ..core.tensor import Tensor
 from ..ops.concatenation import stack
 from ..transforms.forward import jvp as forward
@@ -48,7 +48,7 @@ def jacobian(
         return _in_one_batch(func, inputs, create_graph, strategy)
     if strategy == "forward-mode":
         raise NotImplementedError("jacobian: strategy 'forward-mode' needs vectorize=True")
-    with enable_grad():
+    with recorded():
         given, single = _prepared(inputs, "jacobian", create_graph)
         outputs, single_output = _called(func, given, "jacobian")
         rows = tuple(_rows(each, given, create_graph, strict) for each in outputs)
@@ -79,7 +79,7 @@ def hessian(
 
     def gradient(*inner: Tensor) -> Any:
         output = _number(func(*inner), "hessian")
-        with enable_grad():
+        with recorded():
             own = tuple(each if each._requires_grad else each.requires_grad_() for each in inner)
             found = grad(output, own, create_graph=True, allow_unused=not strict)
         filled = tuple(
@@ -106,7 +106,7 @@ def vjp(
 
     `v` is like the outputs; it may be left out where they are one number.
     """
-    with enable_grad():
+    with recorded():
         given, single = _prepared(inputs, "vjp", create_graph)
         outputs, single_output = _called(func, given, "vjp")
         vectors = _vectors(v, outputs, "vjp")
@@ -124,7 +124,7 @@ def jvp(
     """
     given, _ = _tuple_of(inputs, "inputs", "jvp")
     vectors = _vectors(v, given, "jvp")
-    with enable_grad():
+    with recorded():
         if strict:  # reverse mode knows what depends on what
             own, _ = _prepared(inputs, "jvp", False)
             for each in _called(func, own, "jvp")[0]:
@@ -142,7 +142,7 @@ def vhp(
     strict: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
     """What a function of one number gives, and the product of the vector `v` with its Hessian."""
-    with enable_grad():
+    with recorded():
         given, single = _prepared(inputs, "vhp", create_graph)
         output = func(*given)
         vectors = _vectors(v, given, "vhp")

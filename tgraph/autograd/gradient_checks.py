@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import settled
-from ..core.grad_mode import enable_grad, no_grad
+from ..core.grad_mode import no_grad, recorded
 from ..core.tensor import Tensor
 from ..ops.creation import tensor, zeros_like
 from ..transforms.forward import jvp
@@ -98,7 +98,7 @@ def gradgradcheck(
 
     def gradients(*arguments: Any) -> tuple[Tensor, ...]:
         own, weights = arguments[:-count], arguments[-count:]
-        with enable_grad():
+        with recorded():
             found = grad(
                 _outputs(func, own), [own[at] for at in asked], weights, create_graph=True,
                 allow_unused=True,
@@ -200,7 +200,7 @@ def _check_backward(
 ) -> None:  # fmt: skip
     asked = [at for at, each in enumerate(inputs) if _is_asked(each)]
     numerical = {at: _numerical(func, inputs, at, eps) for at in asked}
-    with enable_grad():
+    with recorded():
         outputs = _outputs(func, inputs)
     if not any(each._requires_grad for each in outputs):
         if any(np.any(each) for found in numerical.values() for each in found):

@@ -9,7 +9,7 @@ from typing import Any
 from ..compiler.ir import primitives as p
 from ..core import pytree
 from ..core.dispatch import apply, edge_of, settled, without_record
-from ..core.grad_mode import enable_grad
+from ..core.grad_mode import recorded
 from ..core.record import Edge, Record
 from ..core.state import state
 from ..core.tensor import Tensor
@@ -91,7 +91,7 @@ class Call:
         self.function, self.args, self.operation = function, list(args), operation
         self.inputs: list[Tensor] = []
         self.specs: list[Any] = []
-        with enable_grad():
+        with recorded():
             for at in chosen:
                 leaves, spec = pytree.flatten(self.args[at])
                 entered = [_entered(leaf, operation) for leaf in leaves]
@@ -100,7 +100,7 @@ class Call:
                 self.specs.append(spec)
 
     def run(self, kwargs: dict[str, Any]) -> Any:
-        with enable_grad():
+        with recorded():
             return self.function(*self.args, **kwargs)
 
     def gradients(self, outputs: Sequence[Tensor], cotangents: Any, retain: bool) -> Any:

@@ -33,6 +33,20 @@ class unrecorded:
         state.grad_enabled = self._previous
 
 
+class recorded:
+    """`enable_grad` for what is no part of the user's program: it records in `inference_mode`, too,
+    where transforms have gradients."""
+
+    _previous: bool
+
+    def __enter__(self) -> None:
+        self._previous = state.grad_enabled
+        state.grad_enabled = True
+
+    def __exit__(self, *error: object) -> None:
+        state.grad_enabled = self._previous
+
+
 class _Switched:
     """One mode for a block."""
 

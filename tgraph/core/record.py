@@ -264,7 +264,7 @@ class Saved:
         self.tensor: Any = tensor  # or a saved_tensors.Packed in its place
         storage = tensor._storage
         self.version = 0 if storage is None else storage.version
-        if type(storage) is InferenceStorage:
+        if type(storage) is InferenceStorage and not state.inference:
             raise RuntimeError(
                 "Inference tensors cannot be saved for backward. Please do not use Tensors created "
                 "in inference mode in computation tracked by autograd. To work around this, you "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.api import grad
-from ..core.grad_mode import enable_grad
+from ..core.grad_mode import recorded
 from ..core.tensor import Tensor
 from .distribution import Distribution
 
@@ -29,7 +29,7 @@ class ExponentialFamily(Distribution):
 
     def entropy(self) -> Tensor:
         """F(eta) - eta . F'(eta) less the mean of log h(x) (Nielsen and Nock, 2010)."""
-        with enable_grad():
+        with recorded():
             points = [each.detach().requires_grad_() for each in self._natural_params]
             total = self._log_normalizer(*points)
             slopes = grad(total.sum(), points, create_graph=True)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..autograd.api import grad
-from ..core.grad_mode import enable_grad
+from ..core.grad_mode import recorded
 from ..core.tensor import Tensor
 from ..ops.activations import softplus
 from ..ops.elementwise import where
@@ -102,7 +102,7 @@ def _exponential_family(p: Any, q: Any) -> Tensor:
             "The cross KL-divergence between different exponential families cannot be computed "
             "using Bregman divergences"
         )
-    with enable_grad():
+    with recorded():
         points = [each.detach().requires_grad_() for each in p._natural_params]
         whole = p._log_normalizer(*points)
         slopes = grad(whole.sum(), points, create_graph=True)

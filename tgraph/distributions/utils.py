@@ -12,7 +12,7 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.promotion import promote_types
 from ..core.dispatch import apply
 from ..core.dtype_info import finfo
-from ..core.grad_mode import enable_grad
+from ..core.grad_mode import recorded
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..ops import random
@@ -164,7 +164,7 @@ class lazy_property:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        with enable_grad():
+        with recorded():
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
         return value

@@ -15,7 +15,7 @@ from ..core import pytree
 from ..core.composite import Composite
 from ..core.context import use_context
 from ..core.dispatch import apply, attach, detached, make_source, rewritten, settled
-from ..core.grad_mode import enable_grad, unrecorded
+from ..core.grad_mode import recorded, unrecorded
 from ..core.inplace import assign
 from ..core.provenance import user_site
 from ..core.state import state
@@ -135,7 +135,7 @@ class BatchContext(LiftedContext):
         with self.lowered():
             if leading[0] is not leading[1]:
                 at = leading.index(False)
-                with enable_grad():
+                with recorded():
                     pair[at] = spread(pair[at], self.size)
             return Batched(self, rewritten(*pair, apart), any(leading))
 

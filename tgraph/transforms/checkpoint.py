@@ -17,7 +17,7 @@ from ..autograd.transforms import ends_since
 from ..core import pytree
 from ..core.dispatch import handle_of, settled, unpack
 from ..core.eager_context import EagerContext, current_context
-from ..core.grad_mode import enable_grad
+from ..core.grad_mode import recorded
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved, next_order
 from ..core.state import state
@@ -199,7 +199,7 @@ class _Run:
         casting, state.autocast = state.autocast, self.autocast
         first = next_order()
         try:
-            with self.second or nullcontext(), enable_grad(), self.kept.used():
+            with self.second or nullcontext(), recorded(), self.kept.used():
                 result = self.function(*self.args, **self.kwargs)
         finally:
             state.autocast = casting

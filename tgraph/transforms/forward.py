@@ -13,7 +13,7 @@ from ..compiler.ir import primitives as p
 from ..core import pytree
 from ..core.composite import Composite
 from ..core.dispatch import apply, attach, detached, rewritten, settled, zeros_of
-from ..core.grad_mode import enable_grad
+from ..core.grad_mode import recorded
 from ..core.inplace import along, assign, written_through
 from ..core.provenance import user_site
 from ..core.state import state
@@ -286,7 +286,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     leaves, spec = pytree.flatten(outputs)
     if any(not isinstance(leaf, Tensor) for leaf in leaves):
         raise RuntimeError("linearize: expected the function to return Tensors only")
-    with enable_grad():
+    with recorded():
         cotangents = [fresh_leaf(each) for each in leaves]
         pulled = pytree.leaves(call.gradients(leaves, cotangents, retain=True))
     onward = depends_on_others(pulled, [*cotangents, *call.inputs])
