@@ -118,19 +118,50 @@ def test_as_strided_is_a_view_with_a_gradient() -> None:
 def test_copies_share_what_was_shared() -> None:
     x = tg.arange(6.0).reshape(2, 3)
     weight = nn.Parameter(tg.ones(2, 2))
-    part, whole, again, row, parameter = copy.deepcopy(
-        [x.t()[1:], x, x, weight.detach()[0], weight]
-    )
+    part, whole, again, parameter = copy.deepcopy([x.t()[1:], x, x, weight])
     assert whole is again
     part.fill_(7.0)
     assert whole.tolist() == [[0, 7, 7], [3, 7, 7]] and x.sum() == 15
     with tg.no_grad():
         parameter.fill_(3.0)
-    assert row.tolist() == [3.0, 3.0] and weight.sum() == 4 and type(parameter) is nn.Parameter
+    assert weight.sum() == 4 and type(parameter) is nn.Parameter
     shallow = copy.copy(x)
     assert shallow is not x and shallow.untyped_storage() == x.untyped_storage()
-    expanded = copy.deepcopy(tg.zeros(1).expand(3))
-    assert expanded.fill_(1.0).tolist() == [1.0] * 3
+    expanded = copy.deepcopy(tg.zeros(3, 1).expand(3, 4))
+    assert expanded.stride() == (1, 0) and expanded.untyped_storage().nbytes() == 12
+
+
+def test_storages_of_another_size() -> None:
+    """Tensors follow their memory; what does not fit any more waits until there is room."""
+    x = tg.arange(6.0)
+    tail, flipped, storage = x[2:], x.reshape(2, 3).t(), x.untyped_storage()
+    storage.resize_(34)
+    assert storage.nbytes() == x.untyped_storage().nbytes() == 34 and flipped.stride() == (1, 3)
+    tail.fill_(1.0)
+    assert x.tolist() == [0, 1, 1, 1, 1, 1] and flipped.tolist()[2] == [1, 1] and x._version == 1
+    assert tg.zeros(0).set_(storage).tolist() == [0, 1, 1, 1, 1, 1, 0, 0]
+    storage.resize_(8)
+    assert x.tolist() == [0.0] * 6 and tg.zeros(0).set_(storage).tolist() == [0, 1]
+    with pytest.raises(RuntimeError, match="more than one element"):
+        x.fill_(3.0)
+    del storage
+    x.untyped_storage().resize_(24)
+    assert x.tolist() == [0, 1, 0, 0, 0, 0]
+    flipped[1, 1] = 5.0
+    assert x[4] == tail[2] == 5.0
+    leaf = tg.zeros(2, requires_grad=True)
+    leaf.untyped_storage().resize_(16)
+    (leaf * 3).sum().backward()
+    assert leaf.grad.tolist() == [3, 3] and leaf.is_leaf
+    short = x[:2].resize_(8)
+    assert short.tolist() == [0, 1, 0, 0, 5, 0, 0, 0] and x.shape == (6,)
+    short.fill_(2.0)
+    assert x.sum() == 12 and x.storage().size() == 8
+    x.storage().resize_(6)
+    assert short.tolist() == [0.0] * 8 and tail.tolist() == [2.0] * 4
+    for fixed in (tg.from_numpy(np.ones(2)), tg.ones(2).share_memory_()):
+        with pytest.raises(RuntimeError, match="not resizable"):
+            fixed.resize_(3)
 
 
 def test_classes_of_one_dtype() -> None:

@@ -53,6 +53,15 @@ x = T.ones(2); x.tag = [3]; [copy.copy(x).tag is x.tag, copy.deepcopy(x).tag is 
 x = T.ones(2); x.tag = [3]; [pickle.loads(pickle.dumps(x)).__dict__, vars(x.clone())]
 x = T.nn.Parameter(T.ones(2)); x._tag = 3; [vars(y) for y in copy.deepcopy([x, copy.copy(x)])]
 x = T.nn.Parameter(T.ones(2)); x._tag = 3; y = pickle.loads(pickle.dumps(x)); [vars(y), type(y)]
+x = T.arange(6.0); y = x[2:]; x.resize_(8); [y, x[:6], y.untyped_storage().nbytes(), x._version]
+x = T.arange(4.0); x.data.resize_(9); [x, x.untyped_storage().nbytes(), x.storage().resize_(4)]
+x = T.arange(4.0); s = x.untyped_storage(); [s.resizable(), s.resize_(0).nbytes(), x.shape]
+T.from_numpy(T.ones(2).numpy()).resize_(3)
+T.ones(2).untyped_storage().resize_("a")
+copy.deepcopy(T.ones(3, 1).expand(3, 4)).stride()
+x = T.nn.Parameter(T.ones(2)); x.sum().backward(); copy.deepcopy(x).grad
+x = T.ones(2).untyped_storage(); copy.copy(x).data_ptr() == x.data_ptr()
+x = T.ones(2, requires_grad=True); h = x.register_hook(abs); pickle.dumps(x)
 T.zeros(2, 0, dtype=T.bool)
 T.zeros(2, 0, 3, dtype=T.complex64, requires_grad=True) * 1
 T.tensor([[1000.5 - 1487j, -29.25 - 7099j, -4183 + 4634j]] * 2, dtype=T.complex128)

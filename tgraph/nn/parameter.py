@@ -13,7 +13,7 @@ from ..core.dispatch import apply
 from ..core.eager_context import array_type, current_context
 from ..core.tensor import Tensor, refuse_inference_leaf, storage_of
 from ..ops.creation import empty
-from ..ops.pickling import copy_without_attributes, rebrand, rebuild_from_type
+from ..ops.pickling import deepcopy_alone, rebrand, rebuild_from_type
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
 
@@ -61,7 +61,7 @@ class Parameter(Tensor):
             return rebuild_parameter, arguments
         return rebuild_from_type, (rebuild_parameter, type(self), arguments, own)
 
-    __deepcopy__ = copy_without_attributes
+    __deepcopy__ = deepcopy_alone
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()

@@ -26,6 +26,7 @@ from ..runtime.cuda.devices import cuda_device, current_device
 from ..runtime.device import CPU, META, Device, defaults, host_device
 from ..runtime.dtypes import DType, bfloat16, bool_, complex128, float64, from_numpy_dtype, int64
 from . import elementwise as e
+from .memory_places import note_given
 from .movement import as_sizes, contiguous, permute, reshape, strided, transpose
 
 DeviceLike = Device | str | int | None
@@ -318,7 +319,9 @@ def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor:
     reason = _why_not_shared(ndarray)
     if reason is not None:
         raise ValueError(reason)
-    return wrap(ndarray.view(np.ndarray), array_type(ndarray))
+    value = ndarray.view(np.ndarray)
+    note_given(value)
+    return wrap(value, array_type(value))
 
 
 def from_cuda_array(array: Any) -> Tensor:

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compiler.ir.shapes import contiguous_strides
 from ..core.dispatch import settled
 from ..core.eager_context import current_context
 from ..core.inplace import check_leaf
+from ..core.memory_format import MemoryFormat, contiguous_format, preserve_format
 from ..core.provenance import user_site
 from ..core.public import public
 from ..core.state import state
@@ -21,6 +21,7 @@ from ..core.tensor import Tensor, View, refuse_inference, storage_of
 from . import movement as m
 from .creation import zeros
 from .storage import untyped_storage
+from .storage_sizes import resizable, resize_storage
 from .storage_views import adopt, as_strided, tensor_over, twin_below, views_of
 
 
@@ -86,11 +87,11 @@ def as_strided_(
 
 
 @public(function=False, method=True)
-def resize_(self: Tensor, *sizes: Any) -> Tensor:
+def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat = contiguous_format) -> Tensor:
     """Give this tensor object other sizes, over its own memory; returns it.
 
-    What was there stays in the order of memory, and what is new is 0 here. More elements than there
-    is memory for are refused where other tensors show that memory, too.
+    What was there stays in the order of memory, and what is new is 0 here. Memory that is too small
+    becomes larger, with all tensors that show it: see `UntypedStorage.resize_`.
 
     >>> import tgraph as tg
     >>> x = tg.tensor([1, 2, 3])
@@ -113,24 +114,30 @@ def resize_(self: Tensor, *sizes: Any) -> Tensor:
             "slices or new_zeros(), or call it outside"
         )
     refuse_inference(self)
-    storage, dtype = untyped_storage(self), self._type.dtype
+    dtype, is_alone = self._type.dtype, self._view is None and self._storage is None
+    storage = untyped_storage(self)
     start = self.storage_offset()
-    numel = math.prod(shape)
-    if numel and (start + numel) * dtype.itemsize > storage.nbytes():
-        if self._view is not None or (self._storage is not None and views_of(self)):
-            raise RuntimeError(
-                f"resize_(): expected at most {storage.nbytes() // dtype.itemsize - start} "
-                f"elements, got sizes {list(shape)}: other tensors show the same memory, which "
-                "cannot grow here. clone() the tensor first"
-            )
-        made = zeros(numel, dtype=dtype, device=self._type.device)
-        old = tensor_over(storage, dtype, 0, (storage.nbytes() // dtype.itemsize,), (1,))
-        made[: old._type.numel] = old
-        storage, start = untyped_storage(made), 0
-        self._storage = None
-    adopt(self, tensor_over(storage, dtype, start, shape, contiguous_strides(shape)))
+    end = (start + math.prod(shape)) * dtype.itemsize
+    if 0 not in shape and end > storage.nbytes():
+        if not resizable(storage):
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        if is_alone:  # nobody else has to be looked for
+            made = zeros(math.prod(shape), dtype=dtype, device=self._type.device)
+            old = tensor_over(storage, dtype, 0, (storage.nbytes() // dtype.itemsize,), (1,))
+            made[: old._type.numel] = old
+            storage, self._storage = untyped_storage(made), None
+            storage_of(made).version = 0
+        else:
+            resize_storage(storage, end)
+    adopt(self, tensor_over(storage, dtype, start, shape, _strides(shape, memory_format)))
     _count(self)
     return self
+
+
+def _strides(shape: tuple[int, ...], memory_format: MemoryFormat) -> tuple[int, ...]:
+    if memory_format is preserve_format:
+        raise RuntimeError("Unsupported memory format: preserve_format")
+    return memory_format.strides(shape)
 
 
 @public(function=False, method=True)

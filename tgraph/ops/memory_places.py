@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.ir import Node
 from ..core.tensor import Tensor
+from ..runtime.device import Device
+from ..runtime.records import NamedTuple
 
 
 def address_of(array: Any) -> int:
@@ -47,6 +50,43 @@ def memory_of(array: Any) -> SharedMemory | None:
     while array is not None and not isinstance(array, SharedMemory):
         array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
     return array
+
+
+class Place(NamedTuple):
+    """Where a tensor lies in its storage, in bytes; `tensor` gives it, or None once it is gone."""
+
+    tensor: Any
+    start: int
+    strides: tuple[int, ...]
+
+
+def shown_within(start: int, end: int, device: Device) -> list[tuple[Tensor, Place]]:
+    """Every tensor with elements that lie in a range of addresses of a device."""
+    found = []
+    for each in gc.get_objects():
+        # By its type: `__class__` of foreign objects may be code, which warns or raises.
+        if not issubclass(type(each), Tensor):
+            continue
+        array = getattr(each, "_value", None)
+        if not hasattr(array, "strides") or type(array) is Node or each._type.device != device:
+            continue
+        if array.size and start <= (address := address_of(array)) < end:
+            found.append((each, Place(None, address - start, tuple(array.strides))))
+    return found
+
+
+_given: dict[int, weakref.ref[Any]] = {}
+
+
+def note_given(array: np.ndarray[Any, Any]) -> None:
+    """Remember that the memory of an array belongs to somebody else."""
+    key = id(array)
+    _given[key] = weakref.ref(array, lambda gone: _given.pop(key, None))
+
+
+def is_given(array: Any) -> bool:
+    """Whether the memory of an array belongs to somebody else, such as NumPy."""
+    return id(array) in _given
 
 
 def move_all(moved: dict[int, tuple[int, Any]]) -> None:

@@ -7,6 +7,7 @@ under PyTorch's names for them.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -17,9 +18,8 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import contiguous_strides
 from ..core.dispatch import apply, settled
 from ..core.eager_context import current_context
-from ..core.overlap import span_of
 from ..core.state import state
-from ..core.tensor import Tensor, overlaps_itself, strides_of
+from ..core.tensor import Tensor, strides_of
 from ..runtime.device import META
 from ..runtime.dtypes import DType
 from .storage import storage_offset, untyped_storage
@@ -45,7 +45,13 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
     Views become views of a copy of all that they show a part of, which is made once.
     """
-    result = copy_without_attributes(self, memo)
+    if id(self) in memo:
+        found: Tensor = memo[id(self)]
+        return found
+    _check_leaf(self)
+    result = memo[id(self)] = rebrand(_copied(self, memo), type(self), self._requires_grad)
+    if self._grad is not None:
+        result._grad = deepcopy(self._grad, memo)
     if state.recorder is not None:
         state.recorder.all_attributes(self)
     if self.__dict__:
@@ -53,41 +59,37 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return result
 
 
-def copy_without_attributes(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """`deepcopy` of what a tensor is; such copies of parameters have no attributes in PyTorch."""
-    if id(self) in memo:
-        found: Tensor = memo[id(self)]
-        return found
-    if settled(self)._record is not None:
+def deepcopy_alone(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy of the elements, as PyTorch copies a parameter: without gradient and attributes."""
+    if id(self) not in memo:
+        _check_leaf(self)
+        memo[id(self)] = rebrand(_elements_of(self), type(self), self._requires_grad)
+    found: Tensor = memo[id(self)]
+    return found
+
+
+def _check_leaf(tensor: Tensor) -> None:
+    if settled(tensor)._record is not None:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
             "protocol at the moment. Use detach() first."
         )
-    result = rebrand(_copied(self, memo), type(self), self._requires_grad)
-    if self._grad is not None:
-        result._grad = deepcopy(self._grad, memo)
-    memo[id(self)] = result
-    return result
+
+
+def _elements_of(self: Tensor) -> Tensor:
+    is_outside = type(self._value) is not Node
+    with current_context().making_state() if is_outside else nullcontext():
+        return apply(p.copy, self.detach())
 
 
 def _copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    is_outside = type(self._value) is not Node
-    plain = state.context is not None or not is_outside or self._type.device is META
-    if plain or not _is_worth_its_storage(self):
-        with current_context().making_state() if is_outside else nullcontext():
-            return apply(p.copy, self.detach())
+    if state.context is not None or type(self._value) is Node or self._type.device is META:
+        return _elements_of(self)
     storage = untyped_storage(self)
     if id(storage) not in memo:
         memo[id(storage)] = storage.clone()
         memo.setdefault(id(memo), []).append(storage)  # what `copy` keeps, so that ids stay theirs
     return tensor_over(memo[id(storage)], *_place_of(self))
-
-
-def _is_worth_its_storage(self: Tensor) -> bool:
-    """Not where elements are shown several times, or memory lies between those of no view."""
-    if overlaps_itself(self._type.shape, strides_of(self)):
-        return False
-    return self._view is not None or span_of(self).is_dense
 
 
 def rebrand(value: Tensor, cls: type[Tensor], requires_grad: bool) -> Tensor:
@@ -105,6 +107,14 @@ def reduce_for_pickle(self: Tensor, protocol: SupportsIndex) -> tuple[Any, ...]:
     """Pickle as a place in a storage; history and `.grad` are left out."""
     if current_context().tracing:
         current_context().host_array(self, "pickle")
+    for hook in (self._hooks or {}).values():
+        if not getattr(hook, "__torch_unserializable__", False):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
+                "you can decorate the function with @tgraph.utils.hooks.unserializable_hook to "
+                "suppress this warning",
+                stacklevel=2,
+            )
     rebuild, arguments = reduced(self)
     own = self.__dict__
     if type(self) is Tensor and not own:

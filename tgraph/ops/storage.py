@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ..runtime.arrays import copy_elements, copy_of, module_of, place, to_host, 
 from ..runtime.device import CPU, Device
 from ..runtime.meta import MetaArray
 from .creation import DeviceLike, as_device
-from .memory_places import address_of, memory_of, move_all, new_memory
+from .memory_places import Place, address_of, memory_of, move_all, new_memory
 
 
 class UntypedStorage:
@@ -39,13 +39,21 @@ class UntypedStorage:
     """
 
     # root: the tensor whose views the others are, of those that show this memory; None until then.
-    __slots__ = ("__weakref__", "bytes", "device", "root")
+    # released: the places of tensors for which `resize_` left no room.
+    __slots__ = ("__weakref__", "bytes", "device", "released", "root")
+
+    if TYPE_CHECKING:  # what storage_sizes.py adds
+
+        def resizable(self) -> bool: ...
+
+        def resize_(self, nbytes: int) -> UntypedStorage: ...
 
     def __init__(self, size: int | Sequence[int] = 0, *, device: DeviceLike = "cpu") -> None:
         given = np.zeros(size, np.uint8) if isinstance(size, int) else np.array(size, np.uint8)
         self.device = as_device(device)
         self.bytes: Any = place(given.reshape(-1), self.device)
         self.root: Tensor | None = None
+        self.released: list[Place] = []
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
@@ -150,7 +158,7 @@ class UntypedStorage:
         return self.data_ptr(), self.nbytes(), self.device
 
     def __copy__(self) -> UntypedStorage:
-        return self
+        return self.clone()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
         if id(self) not in memo:
@@ -207,7 +215,7 @@ def rebuild_storage(array: Any, device: str) -> UntypedStorage:
 def storage_over(array: Any, device: Device) -> UntypedStorage:
     """The storage of a vector of bytes, which it shares."""
     made = object.__new__(UntypedStorage)
-    made.bytes, made.device, made.root = array, device, None
+    made.bytes, made.device, made.root, made.released = array, device, None, []
     return made
 
 
@@ -238,7 +246,9 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     shared = storage_of(root)
     found: UntypedStorage | None = shared.memory() if shared.memory is not None else None
     shown = _bytes_of(array)
-    if found is None or found.data_ptr() != address_of(shown) or len(found) != shown.size:
+    is_known = found is not None and found.data_ptr() == address_of(shown)
+    # One that was resized may end with a part of an element.
+    if not (is_known and 0 <= len(found) - shown.size < root._type.dtype.itemsize):
         found = storage_over(shown, root._type.device)
         found.root = root
         shared.memory = weakref.ref(found)

@@ -51,13 +51,13 @@ def tensor_over(
     _check_bounds(storage.nbytes(), dtype, span)
     with use_context(EAGER), no_grad():
         if storage.root is None or untyped_storage(storage.root) != storage:
-            storage.root, shows_all = _first_over(storage, dtype, span)
+            storage.root, shows_all = first_over(storage, dtype, span)
             storage_of(storage.root).memory = weakref.ref(storage)
             if shows_all:
                 return storage.root
         found = None
         if storage.root._type.dtype is dtype:
-            found = _view_of(storage.root, span)
+            found = view_of(storage.root, span)
         return _beside(storage, dtype, span) if found is None else found
 
 
@@ -144,7 +144,7 @@ def _check_bounds(nbytes: int, dtype: DType, span: Span) -> None:
         raise RuntimeError(f"negative strides are not supported, got {list(span.strides)}")
 
 
-def _first_over(storage: UntypedStorage, dtype: DType, span: Span) -> tuple[Tensor, bool]:
+def first_over(storage: UntypedStorage, dtype: DType, span: Span) -> tuple[Tensor, bool]:
     """What all later tensors are views of: the tensor at `span`, where that shows all."""
     itemsize = dtype.itemsize
     whole = storage.bytes[: storage.nbytes() // itemsize * itemsize].view(dtype.numpy)
@@ -161,7 +161,7 @@ def _shown(line: Any, dtype: DType, device: Device, span: Span) -> Tensor:
     return wrap(array, intern_type(span.shape, dtype, device))
 
 
-def _view_of(root: Tensor, span: Span) -> Tensor | None:
+def view_of(root: Tensor, span: Span) -> Tensor | None:
     """A tensor that shares memory with `root`, but no history; None where `root` has gaps."""
     plain: Tensor | None = detached(root)
     if 0 in span.shape:

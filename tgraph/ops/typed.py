@@ -7,7 +7,7 @@ of all of them for `isinstance`. PyTorch's files name the dtype of a storage by 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class TypedStorage:
 
     dtype: DType
     __slots__ = ("_untyped",)
+
+    if TYPE_CHECKING:  # what storage_sizes.py adds
+
+        def resize_(self, size: int) -> None: ...
 
     def __new__(
         cls, data: Any = 0, *, device: DeviceLike = "cpu", dtype: DType | None = None
@@ -169,7 +173,7 @@ class TypedStorage:
         return hash(self._untyped)
 
     def __copy__(self) -> TypedStorage:
-        return self
+        return self.clone()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
         return type(self)(self._untyped.__deepcopy__(memo))
