@@ -23,13 +23,29 @@ def threads() -> Iterator[None]:
     tg.manual_seed(0)
 
 
+def pairs(T: Any, g: Any, d: Any, dtype: Any = tg.complex64) -> Any:
+    return T.empty(3, 40, dtype=dtype, device=d)
+
+
+CALLS: dict[str, Any] = {
+    **RANDOM,
+    "rand complex": lambda T, g, d: T.rand(3, 40, dtype=T.complex64, generator=g, device=d),
+    "randn complex": lambda T, g, d: T.randn(3, 40, dtype=T.complex64, generator=g, device=d),
+    "rand complex128": lambda T, g, d: T.rand(3, dtype=T.complex128, generator=g, device=d),
+    "uniform_ complex": lambda T, g, d: pairs(T, g, d).uniform_(1, 3, generator=g),
+    "normal_ complex": lambda T, g, d: pairs(T, g, d).normal_(1, 3, generator=g),
+    "random_ upwards": lambda T, g, d: pairs(T, g, d, T.uint8).random_(5, None, generator=g),
+    "random_ of 63 bits": lambda T, g, d: pairs(T, g, d, T.int64).random_(2**40, None, generator=g),
+}
+
+
 def everything(device: Any = None) -> list[Any]:
-    return [call(tg, None, device) for call in RANDOM.values()]
+    return [call(tg, None, device) for call in CALLS.values()]
 
 
 def drawn(function: Callable[..., Any] = everything, *args: Any) -> dict[str, Any]:
     tg.manual_seed(7)
-    return dict(zip(RANDOM, (each.cpu().numpy() for each in function(*args)), strict=True))
+    return dict(zip(CALLS, (each.cpu().numpy() for each in function(*args)), strict=True))
 
 
 def test_draws_are_the_same_eager_compiled_and_of_any_threads() -> None:
@@ -62,9 +78,16 @@ def test_a_generator_alone_decides(name: str) -> None:
 
 N = 20_000
 OF = (N,)
+HALF = float(np.sqrt(0.5))
 FLOATS: dict[str, tuple[Callable[[], Any], Any]] = {
     "uniform_": (lambda: tg.empty(N).uniform_(-2, 3), stats.uniform(-2, 5)),
     "normal_": (lambda: tg.empty(N).normal_(1, 2), stats.norm(1, 2)),
+    "randn complex": (lambda: tg.view_as_real(tg.randn(N, dtype=tg.complex64)).ravel(),
+                      stats.norm(0, HALF)),
+    "normal_ complex": (lambda: tg.empty(N, dtype=tg.complex64).normal_(1, 2).imag,
+                        stats.norm(1, 2 * HALF)),
+    "uniform_ complex": (lambda: tg.empty(N, dtype=tg.complex64).uniform_(1, 3).imag,
+                         stats.uniform(1, 2)),
     "normal of tensors": (
         lambda: (tg.normal(tg.full(OF, 3.0), tg.full(OF, 0.5)) - 3) / 0.5, stats.norm()),
     "exponential_": (lambda: tg.empty(N).exponential_(2.5), stats.expon(scale=1 / 2.5)),

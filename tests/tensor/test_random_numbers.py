@@ -218,6 +218,21 @@ REFUSED_DRAWS: dict[str, Any] = {
         lambda x: tg.randperm(300, dtype=tg.int8),
         "without overflow",
     ),
+    "bernoulli_ of complex": (
+        lambda: tg.ones(2, dtype=tg.complex64),
+        lambda x: x.bernoulli_(),
+        "not implemented",
+    ),
+    "random_ of complex": (
+        lambda: tg.ones(2, dtype=tg.complex64),
+        lambda x: x.random_(),
+        "not implemented",
+    ),
+    "random_ beyond the largest": (
+        lambda: tg.ones(2, dtype=tg.uint8),
+        lambda x: x.random_(256, None),
+        "less than 'to'",
+    ),
     "negative sizes": (lambda: tg.ones(2), lambda x: tg.rand(2, -1), "negative dimension -1"),
     "normal of tensors": (
         lambda: tg.tensor([-1.0]),

@@ -62,6 +62,10 @@ copy.deepcopy(T.ones(3, 1).expand(3, 4)).stride()
 x = T.nn.Parameter(T.ones(2)); x.sum().backward(); copy.deepcopy(x).grad
 x = T.ones(2).untyped_storage(); copy.copy(x).data_ptr() == x.data_ptr()
 x = T.ones(2, requires_grad=True); h = x.register_hook(abs); pickle.dumps(x)
+[T.Generator().clone_state().initial_seed() == T.Generator().initial_seed()]
+T.Generator().graphsafe_get_state()
+T.full((2,), "a")
+T.full((2,), None)
 T.zeros(2, 0, dtype=T.bool)
 T.zeros(2, 0, 3, dtype=T.complex64, requires_grad=True) * 1
 T.tensor([[1000.5 - 1487j, -29.25 - 7099j, -4183 + 4634j]] * 2, dtype=T.complex128)

@@ -720,7 +720,7 @@ class Tensor:
     def random_(
         self,
         low: _builtins.int | None = None,
-        high: _builtins.int | None = None,
+        high: _Any = ...,
         *,
         generator: _Generator | None = None,
     ) -> _Tensor: ...

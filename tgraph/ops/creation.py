@@ -14,7 +14,7 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import SymInt
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import array_type, constant, current_context, stored
-from ..core.operands import cast, on_device
+from ..core.operands import cast, is_scalar, on_device
 from ..core.overlap import Span
 from ..core.public import public
 from ..core.sparse_tensor import SPARSE_RULES, NotOnSparseError, SparseTensor
@@ -363,6 +363,9 @@ def full(
         value = cast(fill_value, wanted or fill_value._type.dtype)
         value = on_device(value, value._type.device if device is None else as_device(device))
         return _finished(apply(p.copy, apply(p.broadcast, value, shape=shape)), requires_grad)
+    if not is_scalar(fill_value):
+        kind = type(fill_value).__name__
+        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {kind}")
     wanted = wanted or promotion.scalar_dtype(fill_value)
     return _finished(_filled(shape, fill_value, wanted, as_device(device)), requires_grad)
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -93,6 +94,18 @@ class Generator:
         seed, counter = state.tolist()
         self.restart(seed, counter)
         return self
+
+    def clone_state(self) -> Generator:
+        """A generator that goes on as this one would."""
+        return generator_at(self._seed, self.counter, self.device)
+
+    def graphsafe_get_state(self) -> NoReturn:
+        """Refused: states are values here, as those of PyTorch's generators of a CPU."""
+        raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
+
+    def graphsafe_set_state(self, state: Generator) -> NoReturn:
+        """Refused, as `graphsafe_get_state` is."""
+        raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return generator_at, (self._seed, self.counter, self.device)
@@ -262,9 +275,31 @@ def _scaled(drawn: Tensor, scale: Any, shift: Any, dtype: DType) -> Tensor:
     return cast(e.add(e.mul(cast(drawn, float64), factor), term), dtype)
 
 
-def _float_dtype(dtype: Any, operation: str) -> DType:
+def _of_parts(
+    shape: tuple[int, ...], dtype: DType, draw: Callable[[tuple[int, ...], DType], Tensor]
+) -> Tensor:
+    """What `draw` gives; for complex numbers it draws the two parts of each."""
+    if not dtype.is_complex:
+        return draw(shape, dtype)
+    return apply(p.view_as_complex, draw((*shape, 2), dtype.to_real()))
+
+
+def _normal_numbers(
+    shape: tuple[int, ...], dtype: DType, generator: Generator | None, device: Device
+) -> Tensor:
+    """Standard normal numbers; those of complex ones have parts of half the variance."""
+    if not dtype.is_complex:
+        return _normal(shape, dtype, generator, device)
+    return _of_parts(
+        shape,
+        dtype,
+        lambda *own: _scaled(_normal(*own, generator, device), math.sqrt(0.5), 0.0, own[1]),
+    )
+
+
+def _float_dtype(dtype: Any, operation: str, or_complex: bool = False) -> DType:
     wanted = as_dtype(dtype) or promotion.default_dtype
-    if not wanted.is_floating_point:
+    if not (wanted.is_floating_point or (or_complex and wanted.is_complex)):
         raise NotImplementedError(f'"{operation}" not implemented for {wanted.name}')
     return wanted
 
@@ -281,9 +316,9 @@ def rand(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Uniform numbers in [0, 1)."""
-    wanted = _float_dtype(dtype, "rand")
-    result = uniform(m.as_sizes(size), wanted, generator, as_device(device))
+    """Uniform numbers in [0, 1); so are both parts of complex ones."""
+    wanted, place = _float_dtype(dtype, "rand", or_complex=True), as_device(device)
+    result = _of_parts(m.as_sizes(size), wanted, lambda *own: uniform(*own, generator, place))
     return _finished(result, requires_grad)
 
 
@@ -295,9 +330,9 @@ def randn(
     device: DeviceLike = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Numbers from the standard normal distribution."""
-    wanted = _float_dtype(dtype, "normal_kernel_cpu")
-    result = _normal(m.as_sizes(size), wanted, generator, as_device(device))
+    """Numbers from the standard normal distribution, complex ones with a variance of 1, too."""
+    wanted = _float_dtype(dtype, "normal_kernel_cpu", or_complex=True)
+    result = _normal_numbers(m.as_sizes(size), wanted, generator, as_device(device))
     return _finished(result, requires_grad)
 
 
@@ -520,11 +555,17 @@ def _like(input: Tensor, dtype: Any, options: dict[str, Any]) -> dict[str, Any]:
     return {"dtype": as_dtype(dtype) or input._type.dtype, "device": device, **options}
 
 
+_BELOW_LOW: Any = type("BelowLow", (), {"__repr__": lambda self: "..."})()
+"""In the place of an upper bound: the lower one is it."""
+
+
 # --- in place ----------------------------------------------------------------------------------
 
 
-def _filled(self: Tensor, operation: str) -> tuple[tuple[int, ...], DType]:
-    return self._type.shape, _float_dtype(self._type.dtype, operation)
+def _filled(
+    self: Tensor, operation: str, or_complex: bool = False
+) -> tuple[tuple[int, ...], DType]:
+    return self._type.shape, _float_dtype(self._type.dtype, operation, or_complex)
 
 
 @public(function=False, method=True)
@@ -534,9 +575,13 @@ def uniform_(
     """Fill with uniform numbers in [a, b)."""
     if a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found {a} > {b}")
-    shape, dtype = _filled(self, "uniform_")
-    drawn = uniform(shape, dtype, generator, self._type.device)
-    return assign(self, _scaled(drawn, b - a, a, dtype), "uniform_")
+    shape, dtype = _filled(self, "uniform_", or_complex=True)
+    drawn = _of_parts(
+        shape,
+        dtype,
+        lambda *own: _scaled(uniform(*own, generator, self._type.device), b - a, a, own[1]),
+    )
+    return assign(self, drawn, "uniform_")
 
 
 @public(function=False, method=True)
@@ -546,9 +591,14 @@ def normal_(
     """Fill with normal numbers."""
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-    shape, dtype = _filled(self, "normal_")
-    drawn = _normal(shape, dtype, generator, self._type.device)
-    return assign(self, _scaled(drawn, std, mean, dtype), "normal_")
+    shape, dtype = _filled(self, "normal_", or_complex=True)
+    scale = std * math.sqrt(0.5) if dtype.is_complex else std
+    drawn = _of_parts(
+        shape,
+        dtype,
+        lambda *own: _scaled(_normal(*own, generator, self._type.device), scale, mean, own[1]),
+    )
+    return assign(self, drawn, "normal_")
 
 
 @public(function=False, method=True)
@@ -560,6 +610,10 @@ def bernoulli_(
         p = _probabilities(p)
     else:
         p = _probability(p)
+    if self._type.dtype.is_complex:
+        raise NotImplementedError(
+            f'"bernoulli_scalar_cpu_" not implemented for {self._type.dtype.name}'
+        )
     drawn = e.lt(uniform(self._type.shape, float32, generator, self._type.device), p)
     return assign(self, cast(drawn, self._type.dtype), "bernoulli_")
 
@@ -568,13 +622,23 @@ def bernoulli_(
 def random_(
     self: Tensor,
     low: int | None = None,
-    high: int | None = None,
+    high: Any = _BELOW_LOW,
     *,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Fill with integers in [low, high); with one argument, below it."""
+    """Fill with integers in [low, high); with one argument, below it.
+
+    With None for `high`, up to the largest integer that the dtype has, of 63 bits at most.
+    """
     dtype = self._type.dtype
-    if high is None:
+    if dtype.is_complex:
+        raise NotImplementedError(f'"random_kernel_cpu" not implemented for {dtype.name}')
+    if high is None and low is not None:
+        largest = 1 if dtype is bool_ else (1 << 63) - 1
+        if not (dtype is bool_ or dtype.is_floating_point):
+            largest = min(largest, _integer_bounds(dtype)[1])
+        high = largest + 1
+    if high is None or high is _BELOW_LOW:
         largest = 2 if dtype is bool_ else 1 << 24
         if not (dtype is bool_ or dtype.is_floating_point):
             largest = _integer_bounds(dtype)[1]
