@@ -66,6 +66,10 @@ x = T.ones(2, requires_grad=True); h = x.register_hook(abs); pickle.dumps(x)
 T.Generator().graphsafe_get_state()
 T.full((2,), "a")
 T.full((2,), None)
+x = T.arange(4.0); y = T.from_dlpack(x.__dlpack__(copy=True)).fill_(7); [x, y]
+x = T.arange(4.0); y = T.from_dlpack(x.__dlpack__(stream=-1, max_version=(1, 0))).fill_(7); [x, y]
+c = T.utils.dlpack.to_dlpack(T.ones(2, dtype=T.int16)); T.utils.dlpack.from_dlpack(c)
+c = T.utils.dlpack.to_dlpack(T.ones(2)); x = T.from_dlpack(c); T.from_dlpack(c)
 T.zeros(2, 0, dtype=T.bool)
 T.zeros(2, 0, 3, dtype=T.complex64, requires_grad=True) * 1
 T.tensor([[1000.5 - 1487j, -29.25 - 7099j, -4183 + 4634j]] * 2, dtype=T.complex128)

@@ -17,6 +17,7 @@ from ..ops.creation import DeviceLike, as_device, from_cuda_array, from_numpy
 from ..runtime.arrays import copy_of, to_host
 from ..runtime.cuda import arrays as cuda_arrays
 from ..runtime.dtypes import bfloat16
+from .capsules import CapsuleArray, is_capsule
 
 # Kinds of devices, as dlpack.h numbers them.
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
@@ -70,6 +71,7 @@ def dlpack(
             "cannot export a bfloat16 tensor on the CPU: NumPy has no bfloat16 in DLPack; use "
             "tensor.float() first"
         )
+    stream = None if stream == -1 else stream  # nobody waits on the CPU
     return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
@@ -90,10 +92,11 @@ def _on_host(array: Any, dl_device: tuple[int, int], copy: bool | None) -> np.nd
 def from_dlpack(ext_tensor: Any, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of an array of another library: writes to one show in the other.
 
-    Takes whatever has `__dlpack__` and lies on the CPU or on a CUDA device, where the current
-    stream waits for it. With `device`, the elements are moved there. `copy` makes a copy always
-    (True) or never (False); by default one is made for another device, and of memory that its
-    owner does not let be written, or, by a DLPack before 1.0, does not say so.
+    Takes whatever has `__dlpack__`, or a capsule that it gave, and lies on the CPU or on a CUDA
+    device, where the current stream waits for it. With `device`, the elements are moved there.
+    `copy` makes a copy always (True) or never (False); by default one is made for another device,
+    and of memory that its owner does not let be written, or, by a DLPack before 1.0, does not say
+    so.
 
     TypeError for objects without the protocol, on other devices, and for element types that
     tensors cannot hold; ValueError for negative strides; BufferError for a needed copy that `copy`
@@ -107,9 +110,11 @@ def from_dlpack(ext_tensor: Any, *, device: DeviceLike = None, copy: bool | None
     >>> array
     array([10, 11, 12])
     """
+    if is_capsule(ext_tensor):
+        ext_tensor = CapsuleArray(ext_tensor)
     if not (hasattr(ext_tensor, "__dlpack__") and hasattr(ext_tensor, "__dlpack_device__")):
         raise TypeError(
-            "from_dlpack(): expected an array with __dlpack__ and __dlpack_device__, and not its "
+            "from_dlpack(): expected an array with __dlpack__ and __dlpack_device__, or its "
             f"capsule, got {type(ext_tensor).__name__}"
         )
     kind = int(ext_tensor.__dlpack_device__()[0])
