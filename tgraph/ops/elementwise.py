@@ -157,8 +157,9 @@ def _scaled(input: Operand, other: Operand, alpha: Scalar) -> Operand:
     if not isinstance(other, Tensor):
         return other * alpha
     # A tensor without dimensions keeps its say in the type of the sum.
-    wide = dtype if dtype.is_differentiable and not other._type.dtype.is_differentiable else None
-    return mul(other if wide is None else cast(other, wide), alpha)
+    own = other._type.dtype
+    widens = own is bool_ or (dtype.is_differentiable and not own.is_differentiable)
+    return mul(cast(other, dtype) if widens else other, alpha)
 
 
 @public(out=True)
@@ -273,6 +274,8 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
     if isinstance(exponent, Tensor) or not isinstance(input, Tensor):
         return _arithmetic(p.pow_, None, input, exponent)
     dtype = input._type.dtype
+    if dtype is bool_ and exponent is True:
+        return apply(p.copy, input)
     if dtype.is_integral and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     if dtype.is_differentiable and not isinstance(exponent, builtins.complex):

@@ -11,6 +11,7 @@ from ..core.dispatch import apply
 from ..core.operands import (
     Operand,
     as_float,
+    as_operand,
     cast,
     promote,
     promote_float,
@@ -22,7 +23,7 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
-from ..runtime.dtypes import complex128, float64
+from ..runtime.dtypes import complex128, float32, float64
 from . import creation
 from . import elementwise as e
 from .activations import sigmoid
@@ -294,6 +295,12 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     >>> tg.ldexp(tg.tensor([1.5]), tg.tensor([3]))
     tensor([12.])
     """
+    kept = require_tensor(input, "ldexp")._type.dtype
+    if kept.is_complex:
+        kept = float64 if kept is complex128 else float32
+    if kept.is_differentiable and not result_type(other).is_differentiable:
+        # The type is that of `input`, whatever integers it is scaled by.
+        other = as_operand(other, kept, "ldexp", input.device)
     return e.mul(input, e.pow(2.0, other))
 
 

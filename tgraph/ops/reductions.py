@@ -61,6 +61,8 @@ def _accumulated(
 ) -> Tensor:
     if dtype is None:
         dtype = x._type.dtype if x._type.dtype.is_differentiable else int64
+    if dtype is bool_:  # of truth values: whether any is true, or all are
+        primitive = p.any_ if primitive is p.sum_ else p.all_
     return _reduce(primitive, cast(x, dtype), axes, keepdim)
 
 
