@@ -401,7 +401,7 @@ class JoinSchedule(ScatterSchedule):
 
     @property
     def column_blocks(self) -> int:
-        """Blocks that share the columns of a run: no more than keep a GPU busy, most end at once."""
+        """Blocks that share the columns of a run; few, for most have nothing to do."""
         return min(self.column_groups, parts(JOIN_BLOCKS, self.problem.pieces - 1))
 
     @cached_property
