@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -290,6 +292,32 @@ def test_assert_close() -> None:
         close(1, 1, rtol=1.0)
     with pytest.raises(AssertionError, match="what I say"):
         close(1, 2, msg="what I say")
+
+
+def test_make_tensor() -> None:
+    make = partial(tg.testing.make_tensor, (3, 40), device="cpu")
+    for dtype, low, high in [
+        (tg.bool, 0, 1), (tg.uint8, 0, 9), (tg.int32, -9, 9), (tg.float16, -9, 9),
+        (tg.complex64, -9, 9),
+    ]:  # fmt: skip
+        made = make(dtype=dtype)
+        parts = tg.view_as_real(made) if dtype is tg.complex64 else made
+        assert made.dtype is dtype and low <= parts.double().min() < parts.double().max() <= high
+        assert not (make(dtype=dtype, exclude_zero=True) == 0).any()
+        assert make(dtype=dtype, noncontiguous=True).stride() == (80, 2)
+    assert make(dtype=tg.float32, requires_grad=True).requires_grad
+    assert set(make(dtype=tg.int8, low=0.5, high=2.5).flatten().tolist()) == {1, 2}
+    wide = make(dtype=tg.float32, low=-1e300, high=1e300)
+    assert wide.isfinite().all() and wide.max() > 1e38 > -1e38 > wide.min()
+    for text, wrong in {
+        "needs a floating": {"dtype": tg.int8, "requires_grad": True},
+        "exclude each other": {"noncontiguous": True, "memory_format": tg.contiguous_format},
+        "must be numbers": {"low": math.nan},
+        "low must be below high": {"low": 3, "high": 2},
+        "has numbers from 0": {"dtype": tg.uint8, "low": 300, "high": 400},
+    }.items():
+        with pytest.raises(ValueError, match=text):
+            make(**{"dtype": tg.float32, **wrong})
 
 
 def _times(number: int, factor: int) -> None:

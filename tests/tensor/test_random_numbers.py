@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,9 @@ def test_integers() -> None:
     assert tg.randint(2, (3,), dtype=tg.int8).dtype is tg.int8
     wide = tg.randint(0, 2**40, (1000,))
     assert wide.max().item() > 2**38 and wide.min().item() >= 0
+    draw = partial(tg.randint, -(2**63), 2**63 - 1, (1000,))
+    for every in (draw(), tg.compile(draw)()):
+        assert abs((every > 0).float().mean().item() - 0.5) < 0.1
     assert tg.randint(-5, -4, (3,)).tolist() == [-5] * 3
     with pytest.raises(RuntimeError, match="'from' to be less than 'to', but got 3 >= 3"):
         tg.randint(3, 3, (2,))

@@ -28,7 +28,7 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.device import CPU, Device
-from ..runtime.dtypes import DType, bool_, float32, float64, int8, int16, int64, uint8
+from ..runtime.dtypes import DType, bool_, float32, float64, int8, int16, int64, uint8, uint64
 from . import elementwise as e
 from . import movement as m
 from .creation import DeviceLike, as_device, as_dtype, check_sizes
@@ -371,14 +371,20 @@ def randint(
 def _integers(
     shape: tuple[int, ...], count: int, generator: Generator | None, device: Device
 ) -> Tensor:
-    """Integers in [0, count) as int64: the high half of a product, or a remainder."""
+    """Integers in [0, count) as int64: the high half of a product, or a remainder.
+
+    Of a `count` above 2**63 some are negative: what the same 64 bits mean.
+    """
     if count < 1 << 31:
         words = cast(_bits(shape, generator, device), int64)
         return e.bitwise_right_shift(e.mul(words, count), 32)
     words = cast(_bits((2, *shape), generator, device), int64)
-    high = e.bitwise_right_shift(m.select(words, 0, 0), 1)
-    wide = e.add(e.bitwise_left_shift(high, 32), m.select(words, 0, 1))
-    return wide if count >= 1 << 63 else e.remainder(wide, count)
+    high, low = m.select(words, 0, 0), m.select(words, 0, 1)
+    if count > 1 << 63:
+        whole = cast(e.add(e.bitwise_left_shift(high, 32), low), uint64)
+        return cast(e.remainder(whole, count), int64)
+    wide = e.add(e.bitwise_left_shift(e.bitwise_right_shift(high, 1), 32), low)
+    return wide if count == 1 << 63 else e.remainder(wide, count)
 
 
 @public(out=True)
