@@ -361,8 +361,12 @@ def test_sources_of_other_shapes_and_dtypes() -> None:
     x, rows = tg.zeros(3, 2), tg.tensor([0])
     for name in ("index_add", "index_copy"):
         function = getattr(x, name)
-        with pytest.raises(RuntimeError, match=rf"{name}\(\): expected a source of shape \[1, 2\]"):
+        kind = IndexError if name == "index_copy" else RuntimeError
+        with pytest.raises(kind, match=rf"{name}\(\): expected a source of shape \[1, 2\]"):
             function(0, rows, tg.ones(2, 2))
+        with pytest.raises(IndexError, match="supposed to be a vector"):
+            function(0, rows[None], tg.ones(1, 2))
+        assert function(0, tg.tensor(1), tg.ones(1, 2)).tolist() == [[0, 0], [1, 1], [0, 0]]
         with pytest.raises(RuntimeError, match=rf"{name}\(\): self .* must have the same dtype"):
             function(0, rows, tg.ones(1, 2, dtype=tg.int64))
 
@@ -425,3 +429,20 @@ def test_views_made_at_once_are_those_made_step_by_step(index):
         for step in at_once._view.steps[len(x._view.steps) if x._view else 0 :]:
             derived = apply(step.primitive, derived, **step.attrs)
         assert derived.tolist() == at_once.tolist()
+
+
+def test_selecting_functions_refuse_what_pytorch_refuses() -> None:
+    x, at = tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([[0, 0], [1, 0]])
+    assert x.scatter(1, at, x, reduce="multiply").tolist() == [[2, 2], [12, 12]]
+    assert x.scatter(1, at, 2.0, reduce="multiply").tolist() == [[4, 2], [6, 8]]
+    whole = tg.tensor([1, 2])
+    assert whole.index_add(0, tg.tensor([1]), tg.tensor([3]), alpha=2.5).tolist() == [1, 8]
+    for error, call in (
+        (RuntimeError, lambda: x.scatter(1, at, x, reduce="mean")),
+        (TypeError, lambda: x.scatter_add(1, at, 2.0)),
+        (RuntimeError, lambda: x.index_fill(0, whole - 1, whole)),
+        (IndexError, lambda: x.put(whole, x)),
+        (RuntimeError, lambda: x.masked_select(at)),
+    ):
+        with pytest.raises(error):
+            call()

@@ -50,6 +50,10 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, in one dimension."""
     require_tensor(input, "masked_select"), require_tensor(mask, "masked_select", "mask")
+    if mask._type.dtype is not bool_:
+        raise RuntimeError(
+            f"masked_select: expected BoolTensor for mask, got one of {mask._type.dtype}"
+        )
     x, where = m.broadcast_tensors(input, mask)
     if not x._type.shape:
         x, where = m.reshape(x, 1), m.reshape(where, 1)
@@ -215,7 +219,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     """
     check_index(index, "put_")
     if index._type.numel != source._type.numel:
-        raise RuntimeError(
+        raise IndexError(
             "put_(): Expected source and index to have the same number of elements, but got source "
             f"with {source._type.numel} elements and index with {index._type.numel}"
         )
@@ -248,6 +252,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 @with_one_element
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with `src` added at `index` along `dim`: the transpose of gather."""
+    require_tensor(src, "scatter_add", "src")
     axis, index, source = scatter_operands(input, dim, index, src, "scatter_add")
     return apply(p.scatter_add, input, index, source, axis=axis)
 
@@ -274,51 +279,45 @@ def scatter_operands(
 
 @public(method=True, inplace=True, overlap="none", out="exact")
 @with_one_element
-def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None) -> Any:
-    """`input` with `src` (a tensor or a number) written at `index` along `dim`."""
-    if reduce == "add":
-        return scatter_add(input, dim, index, src)
-    if reduce is not None:
-        raise NotImplementedError(f"scatter(): reduce={reduce!r} is not supported; use 'add'")
-    axis, index, source = scatter_operands(input, dim, index, src, "scatter")
-    grid = []
-    for at, size in enumerate(index._type.shape):
-        if at == axis:
-            grid.append(cast(index, int64))
-            continue
-        line = make_source(p.iota, index._type.device, size=size, dtype=int64)
-        line = m.reshape(line, (1,) * at + (size,) + (1,) * (index.ndim - at - 1))
-        grid.append(apply(p.broadcast, line, shape=index._type.shape))
-    return apply(p.index_put, input, *grid, source, axis=0, accumulate=False)
-
-
-@public(method=True, inplace=True, overlap="none", out="exact")
-@with_one_element
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1
 ) -> Tensor:
     """`input` with `alpha * source` added at the places `index` of dimension `dim`."""
     check_index(index, "index_add")
     axis = normalize_axis(dim, input.ndim)
-    check_source(input, axis, index, source, "index_add")
+    index, source = check_source(input, axis, index, source, "index_add")
+    if input._type.dtype.is_integral:
+        alpha = int(alpha)  # as PyTorch, which computes in the dtype of the tensor
     added = source if alpha == 1 else e.mul(source, alpha)
     return apply(p.index_put, input, index, added, axis=axis, accumulate=True)
 
 
-def check_source(input: Tensor, axis: int, index: Tensor, source: Tensor, operation: str) -> None:
+def check_source(
+    input: Tensor, axis: int, index: Tensor, source: Tensor, operation: str
+) -> tuple[Tensor, Tensor]:
+    """The index as a vector, and the source with an element or a slice for each position."""
     dtype, shape = input._type.dtype, input._type.shape
-    if source._type.dtype is not dtype:
+    if index.ndim > 1:
+        raise IndexError(
+            f"{operation}(): Index is supposed to be a vector, got {index.ndim} dimensions"
+        )
+    if require_tensor(source, operation, "source")._type.dtype is not dtype:
         raise RuntimeError(
             f"{operation}(): self ({dtype}) and source ({source._type.dtype}) must have the same "
             "dtype"
         )
+    if not source.ndim and len(shape) == 1:
+        source = m.reshape(source, 1)
+    index = m.reshape(index, -1)
     wanted = (*shape[:axis], *index._type.shape, *shape[axis + 1 :])
     if source._type.shape != wanted:
-        raise RuntimeError(
+        kind = IndexError if operation == "index_copy" else RuntimeError
+        raise kind(
             f"{operation}(): expected a source of shape {list(wanted)}, for {index._type.numel} "
             f"indices into dimension {axis} of a tensor of shape {list(shape)}, got "
             f"{list(source._type.shape)}"
         )
+    return index, source
 
 
 @public(method=True, inplace=True, overlap="none", out="exact")
@@ -327,7 +326,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     """`input` with `source` written to the places `index` of dimension `dim`."""
     check_index(index, "index_copy")
     axis = normalize_axis(dim, input.ndim)
-    check_source(input, axis, index, source, "index_copy")
+    index, source = check_source(input, axis, index, source, "index_copy")
     return apply(p.index_put, input, index, source, axis=axis, accumulate=False)
 
 
@@ -337,6 +336,11 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Scalar | Tensor) -
     """`input` with `value` written to the places `index` of dimension `dim`."""
     check_index(index, "index_fill")
     axis = normalize_axis(dim, input.ndim)
+    if isinstance(value, Tensor) and value._type.numel != 1:
+        raise RuntimeError(
+            "index_fill(): only a value of one element is supported, got a tensor of shape "
+            f"{list(value._type.shape)}"
+        )
     # Which places are filled, as a mask: a place that `index` has twice counts once in gradients.
     size, device = input._type.shape[axis], input._type.device
     index = e.where(e.lt(index, 0), e.add(index, size), index)

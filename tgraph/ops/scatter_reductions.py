@@ -1,4 +1,4 @@
-"""Reductions of what is written to one place: scatter_reduce and index_reduce.
+"""Writes along one dimension, and reductions of them: scatter, scatter_reduce and index_reduce.
 
 Elements are put in the order of the places that they go to, and each run of equal places is reduced
 by doubling what an element has seen of its run. The last of a run has seen all of it.
@@ -84,7 +84,7 @@ def index_reduce(
         raise RuntimeError("index_reduce(): reduce 'sum' is not supported; use index_add")
     check_index(index, "index_reduce")
     axis = normalize_axis(dim, input.ndim)
-    check_source(input, axis, index, source, "index_reduce")
+    index, source = check_source(input, axis, index, source, "index_reduce")
     line = m.reshape(cast(index, int64), *(1,) * axis, -1, *(1,) * (input.ndim - axis - 1))
     return _reduced(input, axis, m.expand(line, source.shape), source, reduce, include_self)
 
@@ -202,3 +202,25 @@ def _counts(x: Tensor, index: Tensor, axis: int) -> Tensor:
 def _zeros(x: Tensor) -> Tensor:
     kind = x._type
     return make_source(p.full, kind.device, shape=kind.shape, value=0, dtype=kind.dtype)
+
+
+@public(method=True, inplace=True, overlap="none", out="exact")
+@with_one_element
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None) -> Any:
+    """`input` with `src` (a tensor or a number) written at `index` along `dim`."""
+    axis, index, source = scatter_operands(input, dim, index, src, "scatter")
+    if reduce == "add":
+        return apply(p.scatter_add, input, index, source, axis=axis)
+    if reduce == "multiply":
+        return scatter_reduce(input, axis, index, source, "prod")
+    if reduce is not None:
+        raise RuntimeError(f"reduce argument must be either add or multiply, got {reduce!r}")
+    grid = []
+    for at, size in enumerate(index._type.shape):
+        if at == axis:
+            grid.append(cast(index, int64))
+            continue
+        line = make_source(p.iota, index._type.device, size=size, dtype=int64)
+        line = m.reshape(line, (1,) * at + (size,) + (1,) * (index.ndim - at - 1))
+        grid.append(apply(p.broadcast, line, shape=index._type.shape))
+    return apply(p.index_put, input, *grid, source, axis=0, accumulate=False)

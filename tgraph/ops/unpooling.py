@@ -15,7 +15,7 @@ from ..core.tensor import Tensor
 from ..runtime.dtypes import int64
 from . import movement as m
 from .convolution import Ints, spread
-from .gather_scatter import scatter
+from .scatter_reductions import scatter
 
 
 def max_unpool1d(

@@ -15,9 +15,10 @@ from ...ops import movement as m
 from ...ops import reductions as r
 from ...ops.concatenation import stack
 from ...ops.creation import arange, as_tensor, full
-from ...ops.gather_scatter import index_select, masked_select, scatter
+from ...ops.gather_scatter import index_select, masked_select
 from ...ops.padding import pad
 from ...ops.scans import cumsum
+from ...ops.scatter_reductions import scatter
 from ...ops.sorting import sort
 from ...runtime.dtypes import float16, float32, float64, int8, int16, int32, int64, uint8
 from ...runtime.records import NamedTuple
