@@ -90,11 +90,7 @@ def test_on_the_cpu(x: tg.Tensor, name: str) -> None:
 
 @pytest.mark.slow
 def test_fused_on_the_cpu(x: tg.Tensor) -> None:
-    """What would take 16 GiB eagerly: sums of int64, positions, random numbers."""
+    """Sums of int64, which take 16 GiB eagerly, and positions."""
     assert tg.compile(lambda x: (x.sum(), (x != 0).sum()))(x) == (15, 5)
     assert tg.compile(lambda: (tg.arange(COUNT) % 7 == 0).sum())() == (COUNT + 6) // 7
-    chosen = tg.compile(lambda: (tg.rand(COUNT) < 0.25).sum())().item()
-    assert abs(chosen - COUNT / 4) < 6 * (COUNT * 3 / 16) ** 0.5
     assert x.nonzero()[:, 0].tolist() == PLACES
-    running = tg.compile(lambda x: _ends(tg.cumsum(x, 0, dtype=tg.int8), 5, 2**31, -1))(x)
-    assert running.tolist() == [1, 6, 15]
