@@ -34,16 +34,16 @@ default_dtype: DType = float32
 
 
 @cache
-def promote_types(a: DType, b: DType) -> DType:
+def promote_types(type1: DType, type2: DType) -> DType:
     """The smallest type to which both promote.
 
     >>> from tgraph.runtime.dtypes import int8, uint8, float16, bfloat16
     >>> promote_types(uint8, int8), promote_types(float16, bfloat16)
     (tgraph.int16, tgraph.float32)
     """
-    if a is b:
-        return a
-    low, high = sorted((a, b), key=lambda dtype: (CATEGORY[dtype.kind], dtype.itemsize))
+    if type1 is type2:
+        return type1
+    low, high = sorted((type1, type2), key=lambda dtype: (CATEGORY[dtype.kind], dtype.itemsize))
     if high.kind == "complex":
         return complex128 if float64 in (low, high) or complex128 in (low, high) else complex64
     if CATEGORY[low.kind] < CATEGORY[high.kind]:
@@ -115,6 +115,6 @@ def _raised(result: DType, by: DType) -> DType:
     return promote_types(result, by)
 
 
-def can_cast(source: DType, target: DType) -> bool:
-    """Whether writing `source` into `target` in place is allowed: never to a lower category."""
-    return CATEGORY[source.kind] <= CATEGORY[target.kind]
+def can_cast(from_: DType, to: DType) -> bool:
+    """Whether writing `from_` into `to` in place is allowed: never to a lower category."""
+    return CATEGORY[from_.kind] <= CATEGORY[to.kind]

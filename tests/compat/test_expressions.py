@@ -31,6 +31,7 @@ DIFFER = {
         "torch.linalg.det(torch.tensor([[1.,2],[3,4]]))",
     ],
     "another class of error": [
+        "torch.arange(5)['a']", "torch.tensor([2**70])",
         "torch.reshape(torch.ones(2))",
     ],
     "there is no CUDA, which PyTorch says by an AssertionError": [

@@ -148,5 +148,16 @@ FORMS: list[str] = [
     # queries
     "x.size(dim=1)", "x.stride(dim=1)", "x.requires_grad_(requires_grad=False)",
     "T.numel(input=x)", "T.is_tensor(x)", "T.is_floating_point(input=x)",
-    "T.can_cast(T.int64, T.float32)",
+    "T.can_cast(T.int64, T.float32)", "T.can_cast(from_=T.int64, to=T.int8)",
+    "str(T.promote_types(type1=T.int8, type2=T.uint8))[-5:]",
+    # names that PyTorch's functions take and its pages do not show
+    *(f"T.linalg.{name}(input=v[:2].diag() + 1)" for name in
+      ("cond", "eigvalsh", "matrix_exp", "matrix_norm", "matrix_rank", "norm", "pinv")),
+    "T.linalg.matrix_power(input=x @ y, n=2)", "T.linalg.vector_norm(input=x)",
+    "T.linalg.lstsq(input=y, b=y).solution", "T.linalg.cholesky(input=x @ x.mT)",
+    "T.linalg.tensorsolve(input=x @ y, other=v[:3])",
+    "T.tensor_split(x, sections=2, dim=1)", "T.tensor_split(x, indices=[1])",
+    "T.hsplit(x, sections=2)", "T.isin(x, test_element=0.5)", "T.isin(element=1, test_elements=i)",
+    "T.cholesky_solve(v[:3, None], input2=T.eye(3, dtype=T.float64))", "x.copy_(other=x * 2)",
+    "T.searchsorted(v, self=0.3)", "x.clone().resize_as_(the_template=x)",
 ]  # fmt: skip

@@ -29,19 +29,27 @@ _OF_SIZES: dict[str, tuple[str, ...]] = {
     "repeats": ("repeat",),
 }  # fmt: skip
 _OF_ONE: dict[str, dict[str, str | None]] = {
+    "cholesky_solve": {"input2": "L"},
+    "copy_": {"other": "src"},
     "cpu": {"memory_format": IGNORED},
     "cuda": {"memory_format": IGNORED},
     "dot": {"tensor": "other"},
+    "isin": {"element": "elements", "test_element": "test_elements"},
+    "lstsq": {"input": "A", "b": "B"},
+    "matrix_or_vector_norm": {"input": "A"},
     "max": {"other": "dim"},
     "normal": {"layout": IGNORED, "pin_memory": OFF},
     "min": {"other": "dim"},
     "pow": {"self": "input"},
     "random_": {"from": "low", "to": "high"},
+    "resize_as_": {"the_template": "other"},
     "scatter": {"value": "src"},
     "scalar_tensor": {"s": "value", **_MEMORY},
-    "searchsorted": {"input": "values"},
+    "searchsorted": {"input": "values", "self": "values"},
     "split": {"split_size": "split_size_or_sections", "tensor": "input"},
+    "tensorsolve": {"input": "A", "other": "B"},
     "trace": {"input": "function"},
+    "vector_norm": {"input": "x"},
     "transpose": {"axis0": "dim0", "axis1": "dim1"},
     "transpose_": {"axis0": "dim0", "axis1": "dim1"},
     "type_of": {"non_blocking": IGNORED},
@@ -54,6 +62,13 @@ _MAKES = """
     arange empty empty_like eye full full_like linspace logspace new_empty new_full new_ones
     new_zeros ones ones_like rand rand_like randint randint_like randn randn_like randperm zeros
     zeros_like"""
+_OF_A_MATRIX = """
+    cholesky cholesky_ex cond eig eigh eigvals eigvalsh ldl_factor ldl_factor_ex matrix_norm
+    matrix_power matrix_rank pinv solve_triangular tensorinv"""
+for _name in _OF_A_MATRIX.split():
+    _OF_ONE[_name] = {"input": "A"}
+for _name in ("tensor_split", "hsplit", "vsplit", "dsplit"):
+    _OF_ONE[_name] = dict.fromkeys(("sections", "indices"), "indices_or_sections")
 for _name in _CASTS.split():
     _OF_ONE[_name] = {"memory_format": IGNORED}
 for _name in _MAKES.split():

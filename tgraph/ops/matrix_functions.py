@@ -20,7 +20,7 @@ _TERMS = 14
 
 
 @planned
-def matrix_exp(a: Tensor) -> Tensor:
+def matrix_exp(input: Tensor) -> Tensor:
     """The exponential of square matrices [..., n, n], whose 1-norm is below 32768.
 
     By scaling, the Taylor series of degree 14 for norms up to 1/2, and squaring. Source: Moler and
@@ -30,11 +30,11 @@ def matrix_exp(a: Tensor) -> Tensor:
     >>> matrix_exp(tg.tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    size = r.amax(r.sum(e.abs(a.detach()), -2), -1)
+    size = r.amax(r.sum(e.abs(input.detach()), -2), -1)
     halvings = e.clamp(e.ceil(e.log2(e.clamp(e.mul(size, 2), min=1))), max=_SQUARINGS)
     halvings = m.unsqueeze(m.unsqueeze(halvings, -1), -1)
-    small = e.mul(a, e.exp2(e.neg(halvings)))
-    one = eye(a._type.shape[-1], dtype=a._type.dtype, device=a._type.device)
+    small = e.mul(input, e.exp2(e.neg(halvings)))
+    one = eye(input._type.shape[-1], dtype=input._type.dtype, device=input._type.device)
     found = one
     for at in range(_TERMS, 0, -1):
         found = e.add(e.div(la.matmul(small, found), at), one)
