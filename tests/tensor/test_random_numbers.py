@@ -115,6 +115,13 @@ def test_integers() -> None:
 
 def test_permutations() -> None:
     assert set(tg.zeros(100, dtype=tg.bool).random_().tolist()) == {False, True}
+    for dtype, largest in (
+        (tg.int8, 127), (tg.uint8, 255), (tg.float16, 2**11), (tg.bfloat16, 2**8),
+        (tg.float32, 2**24), (tg.float64, 2**53),
+    ):  # fmt: skip
+        for limits in ((), (0, None)):
+            greatest = tg.zeros(4000, dtype=dtype).random_(*limits).max().item()
+            assert 0.97 * largest < greatest <= largest
     assert abs(tg.bernoulli(tg.zeros(2000), 0.25).mean().item() - 0.25) < 0.05
     with pytest.raises(TypeError, match=r"must be tgraph\.Generator"):
         tg.rand(2, generator=3)  # type: ignore[arg-type]

@@ -28,7 +28,19 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.device import CPU, Device
-from ..runtime.dtypes import DType, bool_, float32, float64, int8, int16, int64, uint8, uint64
+from ..runtime.dtypes import (
+    DType,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int64,
+    uint8,
+    uint64,
+)
 from . import elementwise as e
 from . import movement as m
 from .creation import DeviceLike, as_device, as_dtype, check_sizes
@@ -563,6 +575,8 @@ def _like(input: Tensor, dtype: Any, options: dict[str, Any]) -> dict[str, Any]:
 
 _BELOW_LOW: Any = type("BelowLow", (), {"__repr__": lambda self: "..."})()
 """In the place of an upper bound: the lower one is it."""
+_DIGITS = {float16: 11, bfloat16: 8, float32: 24, float64: 53}
+"""Binary digits of floats: up to that power of two, all integers are there."""
 
 
 # --- in place ----------------------------------------------------------------------------------
@@ -634,21 +648,16 @@ def random_(
 ) -> Tensor:
     """Fill with integers in [low, high); with one argument, below it.
 
-    With None for `high`, up to the largest integer that the dtype has, of 63 bits at most.
+    Without either, or with None for `high`, up to the largest integer that the dtype has (of 63
+    bits at most), of floats the largest up to which they have all integers.
     """
     dtype = self._type.dtype
     if dtype.is_complex:
         raise NotImplementedError(f'"random_kernel_cpu" not implemented for {dtype.name}')
-    if high is None and low is not None:
-        largest = 1 if dtype is bool_ else (1 << 63) - 1
-        if not (dtype is bool_ or dtype.is_floating_point):
-            largest = min(largest, _integer_bounds(dtype)[1])
-        high = largest + 1
-    if high is None or high is _BELOW_LOW:
-        largest = 2 if dtype is bool_ else 1 << 24
-        if not (dtype is bool_ or dtype.is_floating_point):
-            largest = _integer_bounds(dtype)[1]
-        low, high = 0, largest if low is None else low
+    if high is _BELOW_LOW:
+        low, high = (None, None) if low is None else (0, low)
+    if high is None:
+        high = _largest_drawn(dtype) + 1
     low = low or 0
     if low >= high:
         raise RuntimeError(
@@ -657,6 +666,14 @@ def random_(
     _in_range(low, high, dtype)
     drawn = randint(low, high, self._type.shape, generator=generator, device=self._type.device)
     return assign(self, cast(drawn, dtype), "random_")
+
+
+def _largest_drawn(dtype: DType) -> int:
+    if dtype is bool_:
+        return 1
+    if dtype.is_floating_point:
+        return 1 << _DIGITS[dtype]
+    return min(_integer_bounds(dtype)[1], (1 << 63) - 1)
 
 
 @public(function=False, method=True)
