@@ -324,8 +324,6 @@ def test_memory_read_as_another_type() -> None:
         (lambda: x[..., :3].view(tg.int64), r"size\(-1\) must be divisible by 2"),
         (lambda: x.transpose(0, 2).view(tg.int64), r"stride\(-1\) must be 1"),
         (lambda: x[0, 0, 0].view(tg.int64), r"dim\(\) cannot be 0"),
-        (lambda: tg.compile(lambda x: x.view(tg.int32))(x), "has no memory that could be read"),
-        (lambda: tg.ones(2, requires_grad=True).view(tg.float16), "has no gradient"),
     ):
         with pytest.raises(RuntimeError, match=message):
             refused()

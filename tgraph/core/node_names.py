@@ -106,7 +106,9 @@ def _linear(record: Any, names: Iterable[str]) -> str:
     biased = _primitive(record) == "add" or len(function.graph.inputs if function else ()) > 2
     if _ndim(record) == 2:
         return "Addmm" if biased else "Mm"
-    return "View" if biased and _ndim(record) > 2 else _product(record, names)
+    if biased:
+        return "View"
+    return "SqueezeBackward4" if _ndim(record) == 1 else _product(record, names)
 
 
 def _selected(record: Any, names: Iterable[str]) -> str | None:

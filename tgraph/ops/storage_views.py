@@ -90,7 +90,7 @@ def _view_of_dtype(input: Tensor, dtype: DType) -> Tensor:
     """
     shape, old, _ = input._type
     context = current_context()
-    has_memory = not (context.tracing or context.lifts)
+    has_memory = not (context.tracing or context.lifts or input._type.device.type == "meta")
     span = span_of(settled(input))
     if old.itemsize == dtype.itemsize:
         if not has_memory:
