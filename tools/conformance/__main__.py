@@ -3,18 +3,21 @@
     python -m tools.conformance modules
     python -m tools.conformance modules --only GRU --verbose
     python -m tools.conformance modules optimizers operations --write docs/conformance.md
+    python -m tools.conformance modules optimizers operations --results build/run.jsonl --write PAGE
+    python -m tools.conformance operations --results build/run.jsonl --only cat addbmm --write PAGE
     python -m tools.conformance sample --write tests/compat/data/conformance.npz
 
 For each module, optimizer and operation: how many of its cases agree with PyTorch in values,
 gradients, state and errors, eagerly and compiled, and what is the first difference. "sample" writes
-a few cases of each for the tests, which read them without PyTorch.
+a few cases of each for the tests, which read them without PyTorch. Results are added to the file
+of --results as they come: names in it run again only with --only, and are in the page, too, which
+tells at which commits they ran.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,7 +25,7 @@ import torch
 
 from .make_sample import write_sample
 from .report import written
-from .runner import FAMILIES, results_of
+from .runner import FAMILIES, ResultLog, results_of
 
 
 def main() -> None:
@@ -35,27 +38,30 @@ def main() -> None:
     parser.add_argument("--compiled", type=int, default=12, help="how many cases are compiled, too")
     parser.add_argument("--verbose", action="store_true", help="each difference, with its case")
     parser.add_argument("--write", type=Path, help="a page with all of it")
+    parser.add_argument("--results", type=Path, help="what came before, and is added to")
     options = parser.parse_args()
     if "sample" in options.families:
         return write_sample(options.write, options.only, options.processes)
-    results = {}
+    log = ResultLog(options.results)
     for family in options.families:
         names = [name for name in FAMILIES[family].names() if name in (options.only or [name])]
-        found = results[family] = results_of(
-            family, names, options.dtype, options.processes, options.compiled
-        )
+        if not options.only:
+            names = [name for name in names if name not in log.results[family]]
+        found = []
+        for result in results_of(family, names, options.dtype, options.processes, options.compiled):
+            first = result.differences[0][1] if result.differences else ""
+            print(f"{result.name:40} {result.agree:3} / {result.count:3}  {first}", flush=True)
+            log.add(family, result)
+            found.append(result)
         if options.verbose:
             for result in found:
                 for case, text in result.differences:
                     print(f"{result.name} {case}\n    {text}")
         print(f"{sum(not each.differences for each in found)} of {len(found)} {family} agree")
     if options.write:
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
-        ).stdout.strip()
         options.write.write_text(written(
-            results, version=torch.__version__, python=platform.python_version(),
-            commit=commit or "an unknown commit", compiled=options.compiled,
+            log.in_order(), version=torch.__version__,
+            python=platform.python_version(), compiled=options.compiled,
             command=" ".join(sys.argv[1:]),
         ))  # fmt: skip
     return None

@@ -11,16 +11,16 @@ _ROOT = Path(__file__).parents[2]
 _HEAD = """# What agrees with PyTorch
 
 Written by `make conformance ARGS="{command}"`,
-with PyTorch {version}, Python {python} and tgraph at {commit}: PyTorch's own test databases run
-against tgraph, with equal weights and inputs. A module agrees where its state keys, repr, values,
-gradients and buffers are PyTorch's in all cases; an optimizer where parameters and state are after
-{steps} steps of all option sets (of LBFGS {steps_lbfgs}); an operation where values, gradients, the
-method, the method in place and `out=` are, in up to about {samples} of its samples. What PyTorch's
-lists say is refused has to raise the same class of error, or, where it is a number in the place of
-a tensor, to give what PyTorch gives for the tensor. All runs eagerly, and the first
-{compiled} cases of a name compiled, too. Random numbers are tgraph's own: of what draws them
-shapes are compared, and dropout is switched off. The ordinary tests run a sample of the cases,
-`tests/compat/data`.
+with PyTorch {version}, Python {python} and tgraph at {commits}:
+PyTorch's own test databases run against tgraph, with equal weights and inputs. A module agrees
+where its state keys, repr, values, gradients and buffers are PyTorch's in all cases; an optimizer
+where parameters and state are after {steps} steps of all option sets (of LBFGS {steps_lbfgs}); an
+operation where values, gradients, the method, the method in place and `out=` are, in up to about
+{samples} of its samples. What PyTorch's lists say is refused has to raise the same class of error,
+or, where it is a number in the place of a tensor, to give what PyTorch gives for the tensor. All
+runs eagerly, and the first {compiled} cases of a name compiled, too. Random numbers are tgraph's
+own: of what draws them shapes are compared, and dropout is switched off. The ordinary tests run a
+sample of the cases, `tests/compat/data`.
 """
 
 
@@ -50,7 +50,8 @@ def written(results: Mapping[str, Sequence[Any]], **facts: Any) -> str:
     from .operations import SAMPLES
     from .optimizers import STEPS, STEPS_OF
 
-    lines = [_HEAD.format(steps=STEPS, steps_lbfgs=STEPS_OF["LBFGS"], samples=SAMPLES, **facts)]
+    lines = [_HEAD.format(steps=STEPS, steps_lbfgs=STEPS_OF["LBFGS"], samples=SAMPLES,
+                          commits=_commits(results), **facts)]  # fmt: skip
     lines += ["| family | names | all cases agree | some agree | none agree | not there |",
               "| --- | ---: | ---: | ---: | ---: | ---: |"]  # fmt: skip
     for group, found in _by_group(results).items():
@@ -78,6 +79,17 @@ def written(results: Mapping[str, Sequence[Any]], **facts: Any) -> str:
                 row = (f"`{each.name}`", f"{each.agree} of {each.count}", text[:160])
                 lines.append(f"| {' | '.join(row)} | {_REASONS.get(each.name, '')} |")
     return "\n".join(lines) + "\n"
+
+
+def _commits(results: Mapping[str, Sequence[Any]]) -> str:
+    """At which most ran, and which names at others."""
+    names: dict[str, list[str]] = {}
+    for found in results.values():
+        for each in found:
+            names.setdefault(each.commit, []).append(f"`{each.name}`")
+    most = max(names, key=lambda commit: len(names[commit]))
+    others = [f"{', '.join(names[commit])} again at {commit}" for commit in names if commit != most]
+    return "; ".join([most, *others])
 
 
 def _by_group(results: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:

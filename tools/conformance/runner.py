@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import multiprocessing
+import subprocess
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -31,6 +34,40 @@ class Result(NamedTuple):
     count: int
     differences: list[tuple[str, str]]
     numbers: int = 0
+    commit: str = ""
+
+
+class ResultLog:
+    """Results by family and name, and a file that they are added to, a line of JSON for each.
+
+    Of a name that ran more than once the last one counts.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.commit = _commit()
+        self.results: dict[str, dict[str, Result]] = {family: {} for family in FAMILIES}
+        for line in path.read_text().splitlines() if path and path.exists() else ():
+            fields = json.loads(line)
+            self.results[fields.pop("family")][fields["name"]] = Result(**fields)
+
+    def add(self, family: str, result: Result) -> None:
+        """What `result` of this commit gives in the place of an earlier one."""
+        result = self.results[family][result.name] = result._replace(commit=self.commit)
+        if self.path:
+            with self.path.open("a") as file:
+                file.write(json.dumps({"family": family, **result._asdict()}) + "\n")
+
+    def in_order(self) -> dict[str, list[Result]]:
+        """Of each family that has any, in the order of its names."""
+        return {family: [found[name] for name in FAMILIES[family].names() if name in found]
+                for family, found in self.results.items() if found}  # fmt: skip
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "an unknown commit"
 
 
 def _result(family: str, name: str, dtype: str, compiled: int) -> Result:
@@ -61,15 +98,9 @@ def _run(module: Any, case: Any, ran: list[bool], ways: Sequence[bool]) -> None:
 
 def results_of(
     family: str, names: list[str], dtype: str, processes: int, compiled: int
-) -> list[Result]:
+) -> Iterator[Result]:
     """Those of all names, in order; of each the first cases are compiled, too."""
-    found = []
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(processes, context) as pool:
         waiting = [pool.submit(_result, family, name, dtype, compiled) for name in names]
-        for each in waiting:
-            result = each.result()
-            first = result.differences[0][1] if result.differences else ""
-            print(f"{result.name:40} {result.agree:3} / {result.count:3}  {first}", flush=True)
-            found.append(result)
-    return found
+        yield from (each.result() for each in waiting)
