@@ -322,11 +322,11 @@ def test_promotion_of_scalars(dtype: Any) -> None:
 # Public functions that have tests of their own: they make tensors, draw random numbers, ask for
 # something that is no tensor, set a mode, or transform functions.
 OTHER_MODULES = (
-    "autograd", "compile", "creation", "draw", "views", "dtype_info", "parallel", "printing",
-    "promotion", "random", "count_draws", "tracing", "operands", "grad_mode", "transforms",
-    "inference", "device",
-    "products", "amp.", "ops.branches", "ops.loops", "ops.row_scans", "ops.typed", "serialization",
-    "graphs.", "precision", "determinism", "low_rank", "settings", "symbolic", "removed",
+    "autograd", "compile", "creation", "from_data", "generator", "random_fills", "draw",
+    "views", "dtype_info", "parallel", "printing", "promotion", "random", "count_draws",
+    "tracing", "operands", "grad_mode", "transforms", "inference", "device", "products", "amp.",
+    "ops.branches", "ops.loops", "ops.row_scans", "ops.typed", "serialization", "graphs.",
+    "precision", "determinism", "low_rank", "settings", "symbolic", "removed",
     "buffers_and_files", "ops.deprecated", "inplace_functions", "anomaly_mode",
     "pools_with_indices", "sparse_parts",
 )  # fmt: skip

@@ -74,7 +74,7 @@ from .interop.dlpack import from_dlpack
 from .ops import methods as _methods  # gives Tensor its operations
 from .ops.functions import FUNCTIONS as _FUNCTIONS
 from .ops.fused import fused
-from .ops.random import Generator, default_generator
+from .ops.generator import Generator, default_generator
 from .ops.storage import UntypedStorage
 from .ops.typed import (
     BFloat16Storage,

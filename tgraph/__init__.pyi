@@ -165,13 +165,16 @@ from tgraph.nn.functional import selu as selu
 from tgraph.nn.functional import selu_ as selu_
 from tgraph.nn.functional import threshold as threshold
 from tgraph.nn.functional import threshold_ as threshold_
-from tgraph.ops import random as _random
+from tgraph.ops import generator as _generator
 from tgraph.ops.buffers_and_files import from_file as from_file
 from tgraph.ops.buffers_and_files import frombuffer as frombuffer
 from tgraph.ops.control_trees import Function as _Function
-from tgraph.ops.creation import DeviceLike as _DeviceLike
+from tgraph.ops.creation_options import DeviceLike as _DeviceLike
 from tgraph.ops.deprecated import range as range
 from tgraph.ops.fused import fused as fused
+from tgraph.ops.generator import Generator as Generator
+from tgraph.ops.generator import Generator as _Generator
+from tgraph.ops.generator import default_generator as default_generator
 from tgraph.ops.histograms import histogram as histogram
 from tgraph.ops.histograms import histogramdd as histogramdd
 from tgraph.ops.low_rank import LowRank as _LowRank
@@ -212,9 +215,6 @@ from tgraph.ops.network_forms import native_group_norm as native_group_norm
 from tgraph.ops.network_forms import native_layer_norm as native_layer_norm
 from tgraph.ops.network_forms import poisson_nll_loss as poisson_nll_loss
 from tgraph.ops.network_forms import triplet_margin_loss as triplet_margin_loss
-from tgraph.ops.random import Generator as Generator
-from tgraph.ops.random import Generator as _Generator
-from tgraph.ops.random import default_generator as default_generator
 from tgraph.ops.recurrent_forms import gru as gru
 from tgraph.ops.recurrent_forms import gru_cell as gru_cell
 from tgraph.ops.recurrent_forms import lstm as lstm
@@ -535,7 +535,7 @@ def bincount(
     input: _Tensor, weights: _Tensor | None = None, minlength: _builtins.int = 0
 ) -> _Tensor: ...
 def binomial(
-    count: _Tensor, prob: _Tensor, generator: _random.Generator | None = None
+    count: _Tensor, prob: _Tensor, generator: _generator.Generator | None = None
 ) -> _Tensor: ...
 def bitwise_and(input: _Operand, other: _Operand, *, out: _Tensor | None = None) -> _Tensor: ...
 def bitwise_left_shift(
@@ -1157,7 +1157,7 @@ def pca_lowrank(
 def pdist(input: _Tensor, p: _builtins.float = 2.0) -> _Tensor: ...
 def permute(input: _Tensor, *dims: _Any) -> _Tensor: ...
 def pinverse(input: _Tensor, rcond: _builtins.float = 1e-15) -> _Tensor: ...
-def poisson(input: _Tensor, generator: _random.Generator | None = None) -> _Tensor: ...
+def poisson(input: _Tensor, generator: _generator.Generator | None = None) -> _Tensor: ...
 def polar(abs: _Tensor, angle: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def polygamma(n: _builtins.int, input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def positive(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...

@@ -17,6 +17,7 @@ from .core.complex_parts import conjugate as _conjugate
 from .core.out_argument import with_out as _with_out
 from .core.tensor import Tensor
 from .ops import creation as _creation
+from .ops import creation_options as _creation_options
 from .ops import fourier as _f
 from .ops.concatenation import cat as _cat
 from .ops.concatenation import roll as _roll
@@ -159,7 +160,7 @@ def fftfreq(
     >>> tg.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
-    options.update(dtype=dtype or _creation.get_default_dtype(), device=device)
+    options.update(dtype=dtype or _creation_options.get_default_dtype(), device=device)
     first = _creation.arange((n - 1) // 2 + 1, **options)
     behind = _creation.arange(-(n // 2), 0, **options)
     return _mul(_cat([first, behind]), 1 / (n * d))
@@ -169,7 +170,7 @@ def rfftfreq(
     n: int, d: float = 1.0, *, dtype: DType | None = None, device: Any = None, **options: Any
 ) -> Tensor:
     """The frequencies of what `rfft` gives of `n` points `d` apart."""
-    options.update(dtype=dtype or _creation.get_default_dtype(), device=device)
+    options.update(dtype=dtype or _creation_options.get_default_dtype(), device=device)
     return _mul(_creation.arange(n // 2 + 1, **options), 1 / (n * d))
 
 

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from .core.tensor import Tensor
-from .ops import creation
+from .ops import creation_options, from_data
 from .runtime.dtypes import DType
 
 __all__ = ["SobolEngine"]
@@ -42,12 +42,12 @@ class SobolEngine:
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: DType | None = None) -> Tensor:
         """The next `n` points: (n, dimension)."""
-        wanted = creation.get_default_dtype() if dtype is None else dtype
+        wanted = creation_options.get_default_dtype() if dtype is None else dtype
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of numbers that are no powers of 2
             points = self._sequence.random(n)
         self.num_generated += n
-        made = creation.tensor(points, dtype=wanted)
+        made = from_data.tensor(points, dtype=wanted)
         return made if out is None else out.resize_(n, self.dimension).copy_(made)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: DType | None = None) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .ops.random import (
+from .ops.generator import (
     default_generator,
     get_rng_state,
     initial_seed,

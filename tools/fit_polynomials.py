@@ -1,4 +1,4 @@
-"""Fits polynomials of compiler/targets/cpu/math/*.py and tgraph/ops/random.py: Remez's exchange.
+"""Fits polynomials (compiler/targets/cpu/math/*.py, tgraph/ops/basic_draws.py): Remez's exchange.
 
 Run: python tools/fit_polynomials.py [name ...]   (needs mpmath)
 

@@ -15,7 +15,7 @@ from tgraph.runtime import philox
 import tgraph as tg
 from tgraph import nn
 from tgraph.core.dispatch import apply
-from tgraph.ops import random
+from tgraph.ops import basic_draws
 
 
 def run_both(function, calls=3, seed=5):
@@ -208,7 +208,7 @@ def test_numbers_are_equal_to_the_last_bit(name, dtype):
 
 def factors(chances):
     """What normal and exponential numbers are made of, as functions of uniform ones."""
-    waiting = random._waiting_time(chances)
+    waiting = basic_draws.waiting_time(chances)
     along = tg.cos(chances.double() * (2 * math.pi))
     return waiting.float(), tg.sqrt(waiting * 2).float(), along.float()
 

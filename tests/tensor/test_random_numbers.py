@@ -13,7 +13,7 @@ from tgraph.runtime import philox
 
 import tgraph as tg
 from tgraph.nn import functional as F
-from tgraph.ops import random
+from tgraph.ops import basic_draws
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def test_the_angle_of_normal_numbers(dtype: tg.dtype, error: float) -> None:
     special = [0, 0.25, 0.5, 0.75, least, 1 - least, 0.25 + least, 0.25 - least, 0.75 + least]
     drawn = np.random.default_rng(0).integers(0, 1 << bits, 20_000) * least
     turns = np.concatenate([special, drawn])
-    found = random._cosine_of_turns(tg.tensor(turns), dtype).numpy()
+    found = basic_draws._cosine_of_turns(tg.tensor(turns), dtype).numpy()
     np.testing.assert_allclose(found[:4], [1, 0, -1, 0], rtol=error)
     # sin(2 pi z) of an exact z loses nothing near zero.
     expected = -np.sin(2 * np.pi * (turns - np.where(turns < 0.5, 0.25, 0.75)))

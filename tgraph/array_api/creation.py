@@ -7,8 +7,8 @@ from typing import Any
 from ..core.operands import cast
 from ..core.tensor import Tensor
 from ..interop import dlpack
-from ..ops import creation
-from ..ops.creation import DeviceLike, as_device
+from ..ops import creation, creation_options, diagonals, from_data
+from ..ops.creation_options import DeviceLike, as_device
 from ..runtime.dtypes import DType
 
 Shape = int | tuple[int, ...]
@@ -32,8 +32,8 @@ def asarray(
         return _shared(obj, dtype, device)
     try:
         if copy is None:
-            return creation.as_tensor(obj, dtype=dtype, device=device)
-        return creation.tensor(obj, dtype=dtype, device=device)
+            return from_data.as_tensor(obj, dtype=dtype, device=device)
+        return from_data.tensor(obj, dtype=dtype, device=device)
     except RuntimeError as error:
         if "overflow" not in str(error).lower():
             raise
@@ -154,7 +154,7 @@ def eye(
     """
     rows = creation.arange(n_rows, device=device)
     columns = creation.arange(n_rows if n_cols is None else n_cols, device=device)
-    return cast(rows.unsqueeze(1) + k == columns, dtype or creation.get_default_dtype())
+    return cast(rows.unsqueeze(1) + k == columns, dtype or creation_options.get_default_dtype())
 
 
 def linspace(
@@ -203,12 +203,12 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros above the diagonal that lies `k` above the main one."""
-    return creation.tril(x, k)
+    return diagonals.tril(x, k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros below the diagonal that lies `k` above the main one."""
-    return creation.triu(x, k)
+    return diagonals.triu(x, k)
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:

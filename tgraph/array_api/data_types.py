@@ -9,7 +9,7 @@ from ..core import dtype_info
 from ..core.operands import is_scalar, plain_scalar, require_tensor
 from ..core.tensor import Tensor
 from ..ops import conversion
-from ..ops.creation import DeviceLike
+from ..ops.creation_options import DeviceLike
 from ..runtime import dtypes
 from ..runtime.dtypes import (
     DType,

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import fft as _fft
 from ..core.tensor import Tensor
-from ..ops.creation import DeviceLike
+from ..ops.creation_options import DeviceLike
 from ..runtime.dtypes import DType
 
 _ALONG_ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")

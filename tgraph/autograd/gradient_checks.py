@@ -16,7 +16,8 @@ import numpy as np
 from ..core.dispatch import settled
 from ..core.grad_mode import no_grad, recorded
 from ..core.tensor import Tensor
-from ..ops.creation import tensor, zeros_like
+from ..ops.creation import zeros_like
+from ..ops.from_data import tensor
 from ..transforms.forward import jvp
 from .api import grad
 

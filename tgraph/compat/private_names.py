@@ -7,7 +7,7 @@ from typing import Any
 
 from ..compiler.ir.dim import SymInt
 from ..core.tensor import Tensor
-from ..ops.creation import tensor
+from ..ops.from_data import tensor
 from ..ops.tensor_facts import typename
 from ..runtime.dtypes import int64
 from .foreach_names import foreach

@@ -33,8 +33,8 @@ from tgraph.core.return_types import geqrf as _Reflections
 from tgraph.core.return_types import svd as _SVDOf
 from tgraph.core.return_types import triangular_solve as _TriangularSolve
 from tgraph.core.sparse_tensor import SparseTensor as _SparseTensor
+from tgraph.ops.generator import Generator as _Generator
 from tgraph.ops.movement import Sizes as _Sizes
-from tgraph.ops.random import Generator as _Generator
 from tgraph.ops.reductions import Dims as _Dims
 from tgraph.ops.storage import UntypedStorage as _UntypedStorage
 from tgraph.ops.typed import TypedStorage as _TypedStorage

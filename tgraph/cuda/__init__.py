@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.out_of_memory import OutOfMemoryError
 from ..core.tensor import Tensor
-from ..ops import random
-from ..ops.random import initial_seed, manual_seed, seed
+from ..ops import generator
+from ..ops.generator import initial_seed, manual_seed, seed
 from ..ops.typed import ON_CUDA
 from ..runtime.cuda.arrays import current
 from ..runtime.cuda.devices import (
@@ -98,7 +98,7 @@ def get_rng_state(device: DeviceLike = "cuda") -> Tensor:
     Random numbers are the same on every device and come from one generator, whose state is one.
     """
     index_of(device)
-    return random.get_rng_state()
+    return generator.get_rng_state()
 
 
 def get_rng_state_all() -> list[Tensor]:
@@ -109,7 +109,7 @@ def get_rng_state_all() -> list[Tensor]:
 def set_rng_state(new_state: Tensor, device: DeviceLike = "cuda") -> None:
     """Go on from what `get_rng_state` gave, on a device and everywhere else."""
     index_of(device)
-    random.set_rng_state(new_state)
+    generator.set_rng_state(new_state)
 
 
 def set_rng_state_all(new_states: Sequence[Tensor]) -> None:
@@ -123,7 +123,7 @@ def set_rng_state_all(new_states: Sequence[Tensor]) -> None:
             "a tgraph.Generator for each sequence of random numbers of its own"
         )
     for state in new_states[:1]:
-        random.set_rng_state(state)
+        generator.set_rng_state(state)
 
 
 def program(

@@ -17,8 +17,10 @@ from ..core.state import state
 from ..core.tensor import Tensor
 from ..ops import random
 from ..ops.activations import sigmoid, softmax
-from ..ops.creation import arange, eye, get_default_dtype, tensor
+from ..ops.creation import arange, eye
+from ..ops.creation_options import get_default_dtype
 from ..ops.elementwise import clamp
+from ..ops.from_data import tensor
 from ..ops.movement import broadcast_tensors
 from ..ops.special_functions import lgamma
 

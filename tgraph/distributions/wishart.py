@@ -9,9 +9,10 @@ from typing import Any
 from ..core.dtype_info import finfo
 from ..core.state import state
 from ..core.tensor import Size, Tensor
-from ..ops.creation import arange, as_tensor, eye
+from ..ops.creation import arange, eye
 from ..ops.elementwise import where
 from ..ops.factorizations import cholesky, slogdet, solve_triangular
+from ..ops.from_data import as_tensor
 from ..ops.movement import broadcast_shapes
 from ..ops.random import randn
 from ..ops.special_functions import digamma

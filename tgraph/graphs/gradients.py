@@ -8,7 +8,8 @@ from ..autograd.api import grad
 from ..compiler.ir import Node
 from ..core.dispatch import settled
 from ..core.tensor import Tensor
-from ..ops.creation import as_tensor, ones_like, zeros_like
+from ..ops.creation import ones_like, zeros_like
+from ..ops.from_data import as_tensor
 
 
 def gradients(

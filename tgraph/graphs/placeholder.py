@@ -11,7 +11,8 @@ from ..core.record import Record
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import Source
-from ..ops.creation import as_device, as_dtype, as_tensor
+from ..ops.creation_options import as_device, as_dtype
+from ..ops.from_data import as_tensor
 from ..runtime.dtypes import DType
 from ..runtime.records import record
 from .graph_trace import GraphTrace

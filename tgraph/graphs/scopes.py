@@ -11,7 +11,7 @@ from ..core.grad_mode import no_grad
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..nn.parameter import Parameter
-from ..ops.creation import as_tensor
+from ..ops.from_data import as_tensor
 from ..runtime.dtypes import DType
 from .lookup import plain
 from .operation import Operation

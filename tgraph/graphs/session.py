@@ -13,7 +13,7 @@ from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.trace_state import TraceError
-from ..ops.creation import as_device
+from ..ops.creation_options import as_device
 from ..runtime.device import CPU
 from ..tracing.record_call import TracedGraph
 from .feeds import array_of, check_assumptions, check_fed, placeholder_of, sizes_of

@@ -15,7 +15,7 @@ from ..compiler.ir import Node
 from ..core.context import use_context
 from ..core.eager_context import EAGER
 from ..core.tensor import Tensor, intern_type, wrap
-from ..ops.creation import as_tensor
+from ..ops.from_data import as_tensor
 from ..runtime.arrays import contiguous, copy_elements, copy_of, place, to_host
 from ..runtime.device import CPU, Device
 from ..runtime.whole_files import written_whole

@@ -13,7 +13,8 @@ from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, settled
 from ..core.tensor import Tensor
 from ..ops.conversion import array_of, to
-from ..ops.creation import DeviceLike, as_device, from_cuda_array, from_numpy
+from ..ops.creation_options import DeviceLike, as_device
+from ..ops.from_data import from_cuda_array, from_numpy
 from ..runtime.arrays import copy_of, to_host
 from ..runtime.cuda import arrays as cuda_arrays
 from ..runtime.dtypes import bfloat16

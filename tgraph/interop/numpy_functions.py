@@ -20,7 +20,8 @@ from .. import linalg
 from ..core import pytree
 from ..core.operands import as_float, cast
 from ..core.tensor import Tensor
-from ..ops.creation import as_dtype, as_tensor
+from ..ops.creation_options import as_dtype
+from ..ops.from_data import as_tensor
 from ..ops.functions import FUNCTIONS
 from ..runtime.dtypes import DType
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.creation import empty, ones, tensor, zeros
+from ..ops.creation import empty, ones, zeros
+from ..ops.from_data import tensor
 from ..runtime.dtypes import int64
 from . import functional as F
 from . import init

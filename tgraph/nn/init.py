@@ -18,8 +18,9 @@ import numpy as np
 from ..core.eager_context import current_context
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..ops.creation import from_numpy
-from ..ops.random import Generator, rand
+from ..ops.from_data import from_numpy
+from ..ops.generator import Generator
+from ..ops.random import rand
 
 _F = TypeVar("_F", bound=Callable[..., Tensor])
 

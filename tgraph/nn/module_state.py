@@ -12,7 +12,7 @@ import numpy as np
 from ..autograd.api import RemovableHandle
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..ops.creation import as_tensor
+from ..ops.from_data import as_tensor
 from ..runtime.records import NamedTuple
 from .making import at_once
 from .module_hooks import add_hook, table_property

@@ -10,7 +10,8 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..ops import elementwise as e
 from ..ops.attention import canonical_mask, dtype_of
-from ..ops.creation import full, triu
+from ..ops.creation import full
+from ..ops.diagonals import triu
 from . import functional as F
 from . import init
 from .activation import GELU, ReLU

@@ -20,8 +20,8 @@ from ..runtime.dtypes import int64
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
+from .basic_draws import uniform
 from .pooling import check_planes, max_pool1d, max_pool2d, max_pool3d
-from .random import uniform
 
 Sizes = int | Sequence[int | None] | None
 _MAX_POOLS = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}

@@ -20,7 +20,8 @@ from . import movement as m
 from . import reductions as r
 from .activations import softmax
 from .concatenation import cat
-from .creation import tril, zeros
+from .creation import zeros
+from .diagonals import tril
 from .dropout import dropout
 from .linear_maps import linear
 from .padding import pad

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.tensor import Tensor
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
-from . import creation
+from . import creation_options, from_data
 
 
 def frombuffer(
@@ -38,7 +38,7 @@ def frombuffer(
         warnings.warn("The given buffer is not writable, and tensors can be written: the elements "
                       "are copied.", stacklevel=2)  # fmt: skip
         array = array.copy()
-    return creation.from_numpy(array).requires_grad_(requires_grad)
+    return from_data.from_numpy(array).requires_grad_(requires_grad)
 
 
 def from_file(
@@ -51,11 +51,11 @@ def from_file(
     requires_grad: bool = False,
 ) -> Tensor:
     """A vector over a file; what is written reaches the file if it is `shared`."""
-    wanted = creation.get_default_dtype() if dtype is None else dtype
+    wanted = creation_options.get_default_dtype() if dtype is None else dtype
     if shared:
         with open(filename, "ab") as file:  # made as long as the tensor, as PyTorch does
             missing = (size or 0) * wanted.itemsize - file.tell()
             file.write(b"\0" * max(missing, 0))
     array = np.memmap(filename, wanted.numpy, "r+" if shared else "c", shape=(size or 0,))
-    made = creation.from_numpy(np.asarray(array))
+    made = from_data.from_numpy(np.asarray(array))
     return (made if device is None else made.to(device)).requires_grad_(requires_grad)

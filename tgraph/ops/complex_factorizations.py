@@ -25,7 +25,7 @@ from ..core.vjp_rules import OUTPUT, Attrs, Cotangents, Wanted, input_vjp, vjp
 from ..runtime.dtypes import int32, int64
 from ..runtime.linalg_error import failure
 from . import comparison as c
-from . import creation
+from . import creation, diagonals
 from . import elementwise as e
 from . import movement as m
 from .concatenation import cat
@@ -139,7 +139,7 @@ def _cholesky(a: Tensor, factor: Tensor) -> Tensor:
 def _cholesky_vjp(g: Tensor, out: Tensor, a: TensorType, factor: TensorType) -> Tensor:
     """Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10."""
     turned = adjoint(out)
-    inner = creation.tril(matmul(turned, g))
+    inner = diagonals.tril(matmul(turned, g))
     halved = e.sub(inner, e.mul(_on_diagonal(_diagonal(inner)), 0.5))
     whole = solve(turned, adjoint(solve(turned, adjoint(halved), "")[0]), "")[0]
     return e.mul(e.add(whole, adjoint(whole)), 0.5)
@@ -360,7 +360,7 @@ def _qr_vjp(g: Tensor, out: Tensor, a: Tensor, found: TensorType, complete: bool
 
 
 def _qr_tall(g_q: Tensor, g_r: Tensor, q: Tensor, upper: Tensor) -> Tensor:
-    both = creation.triu(e.sub(matmul(g_r, adjoint(upper)), matmul(adjoint(q), g_q)))
+    both = diagonals.triu(e.sub(matmul(g_r, adjoint(upper)), matmul(adjoint(q), g_q)))
     mirrored = e.add(both, adjoint(both))
     mirrored = e.sub(mirrored, e.mul(_on_diagonal(_diagonal(mirrored)), 0.5))
     inner = e.add(g_q, matmul(q, mirrored))

@@ -20,7 +20,7 @@ from ..core.tensor import Tensor
 from ..core.traced_number import TracedNumber
 from ..runtime.dtypes import bool_
 from ..runtime.records import NamedTuple
-from . import creation
+from . import from_data
 
 Function = Callable[..., Any]
 
@@ -57,7 +57,7 @@ def tree_of(value: Any, operation: str, what: str) -> Tree:
         if isinstance(leaf, Tensor):
             tensors.append(leaf)
         elif is_scalar(leaf) or isinstance(leaf, TracedNumber):
-            tensors.append(creation.tensor(leaf))
+            tensors.append(from_data.tensor(leaf))
         elif leaf is not None:
             raise TypeError(
                 f"{operation}: expected tensors, numbers and None in {what}, got "
@@ -133,7 +133,7 @@ class TracedBody:
 def decision_of(value: Any, operation: str) -> Tensor:
     """A tensor with one element, as a single bool."""
     if not isinstance(value, Tensor):
-        return creation.tensor(bool(value))
+        return from_data.tensor(bool(value))
     if value.numel() != 1:
         raise TypeError(f"{operation}: expected a condition with one element, got {value._type}")
     single: Tensor = value.reshape(())

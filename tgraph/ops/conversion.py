@@ -36,7 +36,7 @@ from ..runtime.dtypes import (
     int64,
     uint8,
 )
-from .creation import as_device, as_dtype
+from .creation_options import as_device, as_dtype
 from .movement import clone, contiguous, unbind
 from .typed import type_name, typed
 

@@ -17,8 +17,8 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.dtypes import float64, int64
+from . import basic_draws, generator
 from . import elementwise as e
-from . import random
 from .movement import broadcast_shapes, broadcast_to
 from .special_functions import lgamma
 
@@ -33,9 +33,9 @@ def first_accepted(candidates: Tensor, accepted: Tensor) -> Tensor:
     return candidates.gather(0, at).squeeze(0)
 
 
-def _uniform(shape: Any, like: Tensor, generator: random.Generator | None) -> Tensor:
+def _uniform(shape: Any, like: Tensor, generator: generator.Generator | None) -> Tensor:
     """In (0, 1], in float64."""
-    return 1 - random.uniform(shape, float64, generator, like._type.device)
+    return 1 - basic_draws.uniform(shape, float64, generator, like._type.device)
 
 
 def _number_of(waits: Tensor, limit: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def _of_floats(operation: str, **given: Tensor) -> None:
 
 @public()
 @planned
-def poisson(input: Tensor, generator: random.Generator | None = None) -> Tensor:
+def poisson(input: Tensor, generator: generator.Generator | None = None) -> Tensor:
     """Counts of events that come with the rates that the elements give, in their dtype.
 
     By waiting times for small rates, else by the transformed rejection PTRS of Hoermann (1993).
@@ -78,7 +78,7 @@ def poisson(input: Tensor, generator: random.Generator | None = None) -> Tensor:
     return cast(e.where(small, few, many), input._type.dtype)
 
 
-def _by_rejection(rate: Tensor, generator: random.Generator | None) -> Tensor:
+def _by_rejection(rate: Tensor, generator: generator.Generator | None) -> Tensor:
     shape = (_CANDIDATES, *rate.shape)
     u = _uniform(shape, rate, generator) - 0.5
     v = _uniform(shape, rate, generator)
@@ -100,7 +100,7 @@ def _by_rejection(rate: Tensor, generator: random.Generator | None) -> Tensor:
 
 @public()
 @planned
-def binomial(count: Tensor, prob: Tensor, generator: random.Generator | None = None) -> Tensor:
+def binomial(count: Tensor, prob: Tensor, generator: generator.Generator | None = None) -> Tensor:
     """How many of `count` trials succeed, each with probability `prob`; both broadcast.
 
     By waiting times where few successes are expected, else by the transformed rejection BTRS of
@@ -130,7 +130,7 @@ def binomial(count: Tensor, prob: Tensor, generator: random.Generator | None = N
     return cast(e.where(e.ne(n + chance, n + chance), math.nan, found), count._type.dtype)
 
 
-def _by_trial_rejection(n: Tensor, chance: Tensor, generator: random.Generator | None) -> Tensor:
+def _by_trial_rejection(n: Tensor, chance: Tensor, generator: generator.Generator | None) -> Tensor:
     shape = (_CANDIDATES, *n.shape)
     u = _uniform(shape, n, generator) - 0.5
     v = _uniform(shape, n, generator)

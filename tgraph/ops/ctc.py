@@ -22,7 +22,7 @@ from . import movement as m
 from . import reductions as r
 from .concatenation import cat, stack
 from .creation import arange
-from .creation import tensor as make_tensor
+from .from_data import tensor as make_tensor
 from .loss_reduction import reduced
 from .row_scans import scan
 from .scans import cumsum

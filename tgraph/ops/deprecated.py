@@ -9,7 +9,7 @@ from ..core.public import public
 from ..core.tensor import Size, Tensor
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
-from . import creation
+from . import creation, creation_options, from_data
 from . import movement as m
 
 
@@ -33,7 +33,7 @@ def range(
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    wanted = creation.get_default_dtype() if dtype is None else dtype
+    wanted = creation_options.get_default_dtype() if dtype is None else dtype
     count = int((end - start) / step) + 1
     places = creation.arange(count, dtype=wanted, device=device)
     made = places * step + start
@@ -48,7 +48,7 @@ def new(self: Tensor, *args: Any) -> Tensor:
     like = {"dtype": self.dtype, "device": self.device}
     if len(args) == 1 and not isinstance(args[0], int):
         is_sizes = isinstance(args[0], Size)
-        return creation.empty(*args[0], **like) if is_sizes else creation.tensor(args[0], **like)
+        return creation.empty(*args[0], **like) if is_sizes else from_data.tensor(args[0], **like)
     return creation.empty(*(args or (0,)), **like)
 
 

@@ -9,8 +9,8 @@ from ..core.inplace import applied
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..runtime.dtypes import float32
+from . import basic_draws
 from . import elementwise as e
-from . import random as rng
 
 
 def check_probability(p: float) -> None:
@@ -34,7 +34,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 @planned
 def _dropped(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    keep = e.ge(rng.uniform(shape, float32, device=x._type.device), p)
+    keep = e.ge(basic_draws.uniform(shape, float32, device=x._type.device), p)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return e.where(keep, e.mul(x, scale), 0)
 
@@ -151,7 +151,7 @@ def _alpha_dropped(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     p = float(p)
     if p == 1:
         return e.mul(x, 0)
-    keep = e.ge(rng.uniform(shape, float32, device=x._type.device), p)
+    keep = e.ge(basic_draws.uniform(shape, float32, device=x._type.device), p)
     scale = 1 / math.sqrt((_SATURATED * _SATURATED * p + 1) * (1 - p))
     shift = _SATURATED * scale * p
     return e.where(keep, e.add(e.mul(x, scale), shift), shift - _SATURATED * scale)

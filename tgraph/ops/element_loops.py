@@ -8,7 +8,7 @@ from typing import Any
 from ..core.inplace import copy_
 from ..core.public import public
 from ..core.tensor import Tensor
-from . import creation
+from . import from_data
 from . import movement as m
 
 
@@ -22,7 +22,7 @@ def _looped(name: str, function: Callable[..., Any], *tensors: Tensor) -> Tensor
                            f"var.detach().{name}().")  # fmt: skip
     rows = [m.expand(each.detach(), *first.shape).flatten().tolist() for each in tensors]
     values = [function(*each) for each in zip(*rows)]
-    return copy_(first, creation.tensor(values, dtype=first.dtype).reshape(first.shape))
+    return copy_(first, from_data.tensor(values, dtype=first.dtype).reshape(first.shape))
 
 
 @public(function=False, method=True)

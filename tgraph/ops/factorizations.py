@@ -25,7 +25,7 @@ from ..core.vjp_rules import Attrs, Cotangents, Wanted, input_vjp, vjp
 from ..runtime.dtypes import complex64, complex128, float32, float64
 from . import comparison as c
 from . import complex_factorizations as of_complex
-from . import creation
+from . import creation, diagonals
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
@@ -110,7 +110,7 @@ def solve_triangle(a: Tensor, b: Tensor, lower: bool, unit: bool, turn: str = ""
 
 def _triangle(A: Tensor, upper: bool, unit: bool) -> Tensor:
     """What is read of a matrix whose other triangle is not."""
-    found = creation.triu(A, int(unit)) if upper else creation.tril(A, -int(unit))
+    found = diagonals.triu(A, int(unit)) if upper else diagonals.tril(A, -int(unit))
     return e.add(found, unit_matrix(A._type)) if unit else found
 
 
@@ -312,7 +312,7 @@ def _triangular_solve(
     of_a = None
     if wanted[0]:
         whole = e.neg(_times_transposed(x, back) if transpose else _times_transposed(back, x))
-        of_a = creation.tril(whole, -unit) if lower else creation.triu(whole, int(unit))
+        of_a = diagonals.tril(whole, -unit) if lower else diagonals.triu(whole, int(unit))
     return [of_a, back if wanted[1] else None]
 
 
@@ -393,7 +393,7 @@ def _cholesky(
 ) -> Cotangents:
     """Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10."""
     g, factor = cotangents[0], outputs[0]
-    inner = creation.tril(matmul(transposed(factor), g))
+    inner = diagonals.tril(matmul(transposed(factor), g))
     halved = e.sub(inner, e.mul(_on_diagonal(m.diagonal(inner, 0, -2, -1)), 0.5))
     attrs = {"lower": True, "transpose": True, "unit": False}
     half = apply(p.triangular_solve, factor, halved, **attrs)
@@ -427,7 +427,7 @@ def _qr(
 
 def _qr_tall(g_q: Tensor, g_r: Tensor, q: Tensor, upper: Tensor) -> Tensor:
     both = e.sub(_times_transposed(upper, g_r), matmul(transposed(g_q), q))
-    mirrored = e.add(creation.tril(both), transposed(creation.tril(both, -1)))
+    mirrored = e.add(diagonals.tril(both), transposed(diagonals.tril(both, -1)))
     inner = e.add(g_q, matmul(q, mirrored))
     attrs = {"lower": False, "transpose": False, "unit": False}
     return transposed(apply(p.triangular_solve, upper, transposed(inner), **attrs))

@@ -17,8 +17,8 @@ from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import float64
-from . import creation
 from . import elementwise as e
+from . import from_data
 from . import movement as m
 from . import reductions as r
 from .special_functions import digamma, lgamma
@@ -94,7 +94,7 @@ def _integral(a: Tensor, x: Tensor, below: Tensor) -> Tensor:
 
 def _nodes_for(x: Tensor) -> tuple[Tensor, ...]:
     return tuple(
-        m.reshape(creation.tensor(each, dtype=float64, device=x.device), (-1, *(1,) * x.ndim))
+        m.reshape(from_data.tensor(each, dtype=float64, device=x.device), (-1, *(1,) * x.ndim))
         for each in (_NODES, _WEIGHTS)
     )
 

@@ -19,7 +19,7 @@ from ..runtime.device import CPU, META, Device
 from ..runtime.dtypes import bool_, int32, int64, uint8
 from ..runtime.records import NamedTuple
 from . import elementwise as e
-from .creation import holds_tensors, tensor
+from .from_data import holds_tensors, tensor
 
 
 class IndexPlan(NamedTuple):

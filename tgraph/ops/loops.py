@@ -15,7 +15,7 @@ from ..core.eager_context import current_context
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.dtypes import int64
-from . import creation
+from . import from_data
 from .control_trees import (
     Function,
     TracedBody,
@@ -214,7 +214,7 @@ def fori_loop(
     if not context.takes_bodies:
         now = given(init)
         for at in range(lower, upper):
-            made = advance(creation.tensor(at), *now.tensors)
+            made = advance(from_data.tensor(at), *now.tensors)
             now = given(tree_of(made, "fori_loop", traced.name))
             check_alike("fori_loop", now, init, traced.name, "the state before it")
         return now.filled(now.tensors)
@@ -236,7 +236,7 @@ def _between(
     checkpoints: int | None,
 ) -> Any:  # fmt: skip
     first, end = (
-        each.reshape(()).to(int64) if isinstance(each, Tensor) else creation.tensor(_whole(each))
+        each.reshape(()).to(int64) if isinstance(each, Tensor) else from_data.tensor(_whole(each))
         for each in (lower, upper)
     )
     context = current_context()

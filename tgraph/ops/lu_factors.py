@@ -21,7 +21,7 @@ from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import int32, int64
 from . import complex_factorizations as of_complex
-from . import creation
+from . import creation, diagonals
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
@@ -83,12 +83,12 @@ def _packed_vjp(
 ) -> Tensor:
     """de Hoog, Anderssen and Lukas, "Differentiation of matrix functionals using triangular
     factorization" (2011), section 3."""
-    upper = creation.triu(out)
+    upper = diagonals.triu(out)
     one = creation.eye(a.shape[-1], dtype=a.dtype, device=a.device)
-    lower = e.add(creation.tril(out, -1), one)
+    lower = e.add(diagonals.tril(out, -1), one)
     inner = e.add(
-        creation.tril(matmul(of_complex.adjoint(lower), creation.tril(g, -1)), -1),
-        creation.triu(matmul(creation.triu(g), of_complex.adjoint(upper))),
+        diagonals.tril(matmul(of_complex.adjoint(lower), diagonals.tril(g, -1)), -1),
+        diagonals.triu(matmul(diagonals.triu(g), of_complex.adjoint(upper))),
     )
     inner = solve_triangle(lower, inner, True, True, "H")
     inner = of_complex.adjoint(solve_triangle(upper, of_complex.adjoint(inner), False, False))
@@ -200,8 +200,8 @@ def _apart(packed: Tensor) -> tuple[Tensor, Tensor]:
     rows, columns = packed._type.shape[-2:]
     size = min(rows, columns)
     one = creation.eye(rows, size, dtype=packed._type.dtype, device=packed.device)
-    lower = e.add(creation.tril(m.narrow(packed, -1, 0, size), -1), one)
-    return lower, creation.triu(m.narrow(packed, -2, 0, size))
+    lower = e.add(diagonals.tril(m.narrow(packed, -1, 0, size), -1), one)
+    return lower, diagonals.triu(m.narrow(packed, -2, 0, size))
 
 
 @with_autocast

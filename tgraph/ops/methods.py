@@ -20,7 +20,9 @@ from . import (
     complex_numbers,
     conversion,
     creation,
+    creation_options,
     elementwise,
+    from_data,
     functions,
     histograms,
     indexing,
@@ -153,7 +155,7 @@ def _operand(value: Any) -> Any:
     """A tensor or number as it is, an array as a tensor; None for what is no operand."""
     if isinstance(value, (Tensor, *SCALARS)):
         return value
-    return creation.as_tensor(value) if isinstance(value, np.ndarray) else None
+    return from_data.as_tensor(value) if isinstance(value, np.ndarray) else None
 
 
 def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -204,10 +206,10 @@ def _in_place_operator(function: Callable[..., Any], name: str) -> Callable[...,
 
 def _construct(self: Tensor, *args: Any, requires_grad: bool = False) -> None:
     """`Tensor(2, 3)` has these sizes, `Tensor(data)` the data, as the default float type."""
-    default = creation.get_default_dtype()
+    default = creation_options.get_default_dtype()
     if len(args) == 1 and not isinstance(args[0], (int, np.integer)):
         data = args[0].detach() if isinstance(args[0], Tensor) else args[0]
-        made = creation.as_tensor(data, dtype=None if isinstance(args[0], Tensor) else default)
+        made = from_data.as_tensor(data, dtype=None if isinstance(args[0], Tensor) else default)
         made = made if isinstance(args[0], Tensor) else movement.clone(made)
     else:
         made = creation.zeros(*(args or (0,)), dtype=default)

@@ -18,15 +18,22 @@ from ..core.operands import require_tensor
 from ..core.out_argument import with_out
 from ..core.tensor import Tensor
 from ..runtime.dtypes import bool_, float32
+from . import (
+    basic_draws,
+    creation,
+    ctc,
+    losses,
+    margin_losses,
+    normalization,
+    transposed_convolution,
+)
 from . import batch_normalization as b
 from . import convolution as c
-from . import creation, ctc, losses, margin_losses, normalization, transposed_convolution
 from . import dropout as d
 from . import elementwise as e
 from . import embedding as t
 from . import grid_sampling as g
 from . import movement as m
-from . import random as rng
 from . import reductions as r
 from .padding import pad as _pad
 from .pools_with_indices import adaptive_max_pool1d_with_indices
@@ -302,7 +309,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     if train is False:
         return m.clone(input), creation.ones_like(input, dtype=bool_)
     place = input._type.device
-    keep = e.ge(rng.uniform(input._type.shape, float32, device=place), p)
+    keep = e.ge(basic_draws.uniform(input._type.shape, float32, device=place), p)
     return e.mul(e.mul(input, keep), 0.0 if p == 1 else 1 / (1 - p)), keep
 
 

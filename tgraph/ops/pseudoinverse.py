@@ -17,7 +17,7 @@ from ..core.return_types import linalg_lstsq as LeastSquares
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import int64
-from . import creation
+from . import creation, diagonals
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
@@ -53,8 +53,8 @@ def cast_like(value: Operand, like: Tensor) -> Tensor:
 
 def _symmetric(A: Tensor) -> Tensor:
     """The symmetric, or Hermitian, matrix of which the lower triangle is read."""
-    lower = creation.tril(A)
-    return e.add(lower, adjoint(creation.tril(A, -1)))
+    lower = diagonals.tril(A)
+    return e.add(lower, adjoint(diagonals.tril(A, -1)))
 
 
 @with_autocast

@@ -1,18 +1,15 @@
-"""Forms of stacking, splitting and turning that name their dimensions; diagonals of any rank."""
+"""Forms of stacking, splitting and turning that name their dimensions; parts exchanged."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
-from ..core.dispatch import apply
-from ..core.operands import Scalar, cast, require_tensor
+from ..core.operands import cast, require_tensor
 from ..core.public import public
 from ..core.tensor import Tensor
-from ..runtime.dtypes import DType, int64
-from . import creation
+from ..runtime.dtypes import int64
 from . import elementwise as e
 from . import movement as m
 from .concatenation import cat, flip, some
@@ -207,98 +204,6 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     if k == 2:
         return flip(input, first, second)
     return m.transpose(flip(input, second if k == 1 else first), first, second)
-
-
-# --- diagonals -----------------------------------------------------------------------------------
-
-
-@public(method=True)
-def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices, in dimensions `dim1` and `dim2`, with the last dimension on their diagonals.
-
-    >>> import tgraph as tg
-    >>> tg.diag_embed(tg.tensor([1, 2])).tolist()
-    [[1, 0], [0, 2]]
-    """
-    if not require_tensor(input, "diag_embed").ndim:
-        raise IndexError("diag_embed(): expected a tensor of at least 1 dimension")
-    ndim = input.ndim + 1
-    first, second = normalize_axis(dim1, ndim), normalize_axis(dim2, ndim)
-    if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    count = input._type.shape[-1]
-    size = count + abs(offset)
-    low = [0] * (ndim - 1)
-    high, inside = list(low), tuple(low)
-    low[-1], high[-1] = max(-offset, 0), max(offset, 0)
-    rows = apply(p.pad, input, low=tuple(low), high=tuple(high), interior=inside, value=0)
-    places = creation.arange(size, device=input.device)
-    upon = e.eq(e.add(m.unsqueeze(places, -1), offset), places)
-    found = e.where(upon, m.unsqueeze(rows, -1), creation.zeros_like(rows).unsqueeze(-1))
-    return m.movedim(found, (-2, -1), (first, second))
-
-
-@public(method=True)
-def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """A matrix with all elements on its diagonal."""
-    return creation.diag(m.reshape(require_tensor(input, "diagflat"), -1), offset)
-
-
-@public(function=False, method=True)
-def fill_diagonal_(self: Tensor, fill_value: Scalar, wrap: bool = False) -> Tensor:
-    """Write a number to the main diagonal of all dimensions, in place.
-
-    With `wrap`, the diagonal of a tall matrix begins again below its end.
-    """
-    shape = self._type.shape
-    if len(shape) < 2:
-        raise RuntimeError("dimensions must larger than 1")
-    if len(shape) > 2 and len(set(shape)) > 1:
-        raise RuntimeError("all dimensions of input must be of equal length")
-    if len(shape) > 2:
-        view = self
-        while view.ndim > 1:
-            view = m.diagonal(view, 0, 0, 1)
-        view.fill_(fill_value)  # type: ignore[attr-defined]
-        return self
-    rows, columns = shape
-    for start in range(0, rows if wrap else min(rows, 1), columns + 1):
-        m.diagonal(m.narrow(self, 0, start, rows - start)).fill_(fill_value)  # type: ignore[attr-defined]
-    return self
-
-
-def _indices(name: str, row: int, col: int, below: bool, offset: int, dtype: Any) -> Tensor:
-    if row < 0 or col < 0:
-        raise RuntimeError(f"{name}: sizes must be non-negative, got {row} and {col}")
-    places = [
-        (i, j)
-        for i in range(row)
-        for j in range(col)
-        if (j - i <= offset if below else j - i >= offset)
-    ]
-    found = [[i for i, _ in places], [j for _, j in places]]
-    return creation.tensor(found, dtype=int64 if dtype is None else dtype)
-
-
-@public()
-def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None
-) -> Tensor:
-    """The positions in the lower triangle of a matrix: one row of rows, one of columns.
-
-    >>> import tgraph as tg
-    >>> tg.tril_indices(2, 2).tolist()
-    [[0, 1, 1], [0, 0, 1]]
-    """
-    return _indices("tril_indices", row, col, True, offset, dtype).to(device=device)
-
-
-@public()
-def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None
-) -> Tensor:
-    """The positions in the upper triangle of a matrix: one row of rows, one of columns."""
-    return _indices("triu_indices", row, col, False, offset, dtype).to(device=device)
 
 
 # --- parts exchanged -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.return_types import geqrf as Reflections
 from ..core.tensor import Tensor
-from . import creation
+from . import creation, diagonals
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
@@ -43,7 +43,7 @@ def _unit(vectors: Tensor) -> Tensor:
 
 def _reflected(vectors: Tensor, tau: Tensor, x: Tensor, backwards: bool) -> Tensor:
     """`x` behind all reflections, from the first, or the last, on."""
-    unit = e.add(creation.tril(vectors, -1), _unit(vectors))
+    unit = e.add(diagonals.tril(vectors, -1), _unit(vectors))
     unit = m.narrow(unit, -1, 0, tau._type.shape[-1])
 
     def reflected(now: Tensor, reflection: tuple[Tensor, Tensor]) -> tuple[Tensor, None]:

@@ -13,9 +13,9 @@ from ..core.operands import cast, require_tensor
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..runtime.dtypes import float32, float64
+from . import basic_draws
 from . import elementwise as e
 from . import movement as m
-from . import random as rng
 from . import reductions as r
 from .activations import leaky_relu, require_float, softmax
 from .creation import arange
@@ -81,7 +81,7 @@ def rrelu(
 
 def _leaked(x: Tensor, lower: float, upper: float) -> Tensor:
     wide = float64 if x._type.dtype is float64 else float32
-    drawn = rng.uniform(x._type.shape, wide, None, x._type.device)
+    drawn = basic_draws.uniform(x._type.shape, wide, None, x._type.device)
     slope = cast(e.add(e.mul(drawn, upper - lower), lower), x._type.dtype)
     return e.where(e.gt(x, 0), x, e.mul(x, slope))
 
@@ -104,7 +104,7 @@ def gumbel_softmax(
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     dtype = require_float(logits, "gumbel_softmax")._type.dtype
     wide = float64 if dtype is float64 else float32
-    drawn = rng.uniform(logits._type.shape, wide, None, logits._type.device)
+    drawn = basic_draws.uniform(logits._type.shape, wide, None, logits._type.device)
     gumbels = cast(e.neg(e.log(e.neg(e.log1p(e.neg(drawn))))), dtype)
     soft = softmax(e.div(e.add(logits, gumbels), tau), dim)
     if not hard:

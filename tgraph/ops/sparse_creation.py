@@ -12,7 +12,7 @@ from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.values import known_values
 from ..runtime.dtypes import bool_, int32, int64
-from . import creation
+from . import creation, from_data
 from . import elementwise as e
 from . import movement as m
 from .sparse_parts import row_numbers
@@ -20,7 +20,7 @@ from .sparse_parts import row_numbers
 
 def _positions(given: Any, operation: str, name: str, device: Any, kept: Any = int64) -> Tensor:
     """Positions as int64, or as they are if of the type `kept`; TypeError for no integers."""
-    made = given if isinstance(given, Tensor) else creation.tensor(given, device=device)
+    made = given if isinstance(given, Tensor) else from_data.tensor(given, device=device)
     if made._type.numel and not (made._type.dtype.is_integral and made._type.dtype is not bool_):
         raise TypeError(f"{operation}(): {name} must hold integers, got {made._type.dtype}")
     made = made.detach()
@@ -30,7 +30,7 @@ def _positions(given: Any, operation: str, name: str, device: Any, kept: Any = i
 
 def _elements(given: Any, dtype: Any, device: Any) -> Tensor:
     if not isinstance(given, Tensor):
-        return creation.tensor(given, dtype=dtype, device=device)
+        return from_data.tensor(given, dtype=dtype, device=device)
     return given.to(dtype=dtype or given._type.dtype, device=device or given._type.device)
 
 

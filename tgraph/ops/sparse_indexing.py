@@ -17,7 +17,7 @@ from ..core.sparse_tensor import (
 )
 from ..core.tensor import Tensor
 from ..runtime.dtypes import int64
-from . import creation
+from . import creation, from_data
 from . import elementwise as e
 from . import movement as m
 from .concatenation import cat, stack
@@ -86,7 +86,7 @@ def _moved(at: Tensor, axis: int, by: int) -> Tensor:
     if not by:
         return at
     steps = [by if each == axis else 0 for each in range(at.shape[0])]
-    return e.add(at, creation.tensor(steps, dtype=int64, device=at.device).unsqueeze(1))
+    return e.add(at, from_data.tensor(steps, dtype=int64, device=at.device).unsqueeze(1))
 
 
 # --- parts ---------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def _slice(
     for axis in range(count, x.ndim):
         elements = elements.narrow(1 + axis - count, starts[axis], shape[axis])
     low, high = (
-        creation.tensor(list(each[:count]), dtype=int64, device=x.device).unsqueeze(1)
+        from_data.tensor(list(each[:count]), dtype=int64, device=x.device).unsqueeze(1)
         for each in (starts, stops)
     )
     inside = e.ge(at, low).logical_and(e.lt(at, high)).all(0)
@@ -174,7 +174,7 @@ def select(self: SparseTensor, dim: int, index: int) -> Tensor:
     if sparse_dim(x) == 1:
         return elements.sum(0)
     others = [each for each in range(sparse_dim(x)) if each != dim]
-    rows = index_select(at, 0, creation.tensor(others, dtype=int64, device=x.device))
+    rows = index_select(at, 0, from_data.tensor(others, dtype=int64, device=x.device))
     return _coo(index_select(rows, 1, kept), elements, shape, True)
 
 
@@ -247,7 +247,7 @@ def _permute(x: SparseTensor, **attrs: Any) -> SparseTensor:
         return make_sparse(layout, x._positions, x._elements, shape)
     if any((at < count) is not (axis < count) for at, axis in enumerate(order)):
         raise NotOnSparseError("transpose of a sparse and a dense dimension", x._layout)
-    at = index_select(coo_indices(x), 0, creation.tensor(list(order[:count]), device=x.device))
+    at = index_select(coo_indices(x), 0, from_data.tensor(list(order[:count]), device=x.device))
     inner = [0, *(1 + axis - count for axis in order[count:])]
     elements = m.permute(x._elements, inner) if len(inner) > 1 else x._elements
     return _coo(at, elements, shape)

@@ -25,7 +25,7 @@ from ..core.sparse_tensor import (
 from ..core.tensor import Tensor
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, int64
-from . import activations, creation, mathematics
+from . import activations, creation, from_data, mathematics
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
@@ -281,7 +281,7 @@ def _sum(x: SparseTensor, axes: Sequence[int], keepdims: bool = False) -> Tensor
     shape = tuple(size for axis, size in enumerate(x._type.shape) if axis not in axes)
     if len(kept) == count:
         return make_sparse(x._layout, x._positions, elements, shape, x._coalesced)
-    at = index_select(coo_indices(x), 0, creation.tensor(kept, device=x.device))
+    at = index_select(coo_indices(x), 0, from_data.tensor(kept, device=x.device))
     return coalesce(make_sparse(sparse_coo, (at,), elements, shape, False))
 
 
@@ -320,7 +320,7 @@ def _softmax(
         return with_elements(x, along(x._elements, 1 + axis - count))
     others = [each for each in range(count) if each != axis]
     sizes = [x._type.shape[each] for each in others]
-    rows = index_select(coo_indices(x), 0, creation.tensor(others, dtype=int64, device=x.device))
+    rows = index_select(coo_indices(x), 0, from_data.tensor(others, dtype=int64, device=x.device))
     group, values = flat_places(rows, sizes), x._elements
     shape = (math.prod(sizes), *values.shape[1:])
     lowest = creation.full(shape, -math.inf, dtype=values.dtype, device=x.device)

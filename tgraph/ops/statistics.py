@@ -15,7 +15,7 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.dtypes import DType, bool_, float32, float64, int64
-from . import creation
+from . import creation, from_data
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
@@ -322,7 +322,7 @@ def bucketize(
     """
     if require_tensor(boundaries, "bucketize", "boundaries").ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
-    values = input if isinstance(input, Tensor) else creation.tensor(input)
+    values = input if isinstance(input, Tensor) else from_data.tensor(input)
     return searchsorted(boundaries, values, out_int32=out_int32, right=right)
 
 
@@ -337,7 +337,7 @@ def isin(
     tensor([False,  True, False])
     """
     x, y = (
-        each if isinstance(each, Tensor) else creation.tensor(each)
+        each if isinstance(each, Tensor) else from_data.tensor(each)
         for each in (elements, test_elements)
     )
     found = r.any(e.eq(m.unsqueeze(x, -1), m.reshape(y, -1)), -1)

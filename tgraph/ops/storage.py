@@ -22,7 +22,7 @@ from ..core.tensor import Tensor, root_of, storage_of
 from ..runtime.arrays import copy_elements, copy_of, module_of, place, to_host, transferred
 from ..runtime.device import CPU, Device
 from ..runtime.meta import MetaArray
-from .creation import DeviceLike, as_device
+from .creation_options import DeviceLike, as_device
 from .memory_places import Place, address_of, memory_of, move_all, new_memory
 
 

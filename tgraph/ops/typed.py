@@ -19,7 +19,9 @@ from ..core.tensor import Size, Tensor
 from ..runtime import dtypes
 from ..runtime.device import set_default_device
 from ..runtime.dtypes import DType
-from .creation import DeviceLike, as_device, as_dtype, empty, tensor
+from .creation import empty
+from .creation_options import DeviceLike, as_device, as_dtype
+from .from_data import tensor
 from .movement import as_sizes
 from .storage import UntypedStorage, lines_of, untyped_storage
 from .storage_views import tensor_over

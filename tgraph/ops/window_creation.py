@@ -9,14 +9,14 @@ from ..core.operands import cast
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.dtypes import DType, float64
-from . import creation
+from . import creation, creation_options
 from . import elementwise as e
 from .bessel_functions import i0
 
 
 def _phase(name: str, size: int, periodic: bool, options: dict[str, Any]) -> tuple[Tensor, Any]:
     """Places from 0 to 1, and the dtype of the result; one element less without its end."""
-    dtype = creation.as_dtype(options.get("dtype")) or creation.get_default_dtype()
+    dtype = creation_options.as_dtype(options.get("dtype")) or creation_options.get_default_dtype()
     if size < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got {size}")
     if not dtype.is_floating_point:

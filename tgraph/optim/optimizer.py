@@ -29,7 +29,7 @@ from ..core.state import state
 from ..core.tensor import Tensor
 from ..nn.module import clear_gradients
 from ..ops.complex_numbers import view_as_real
-from ..ops.creation import as_tensor, tensor
+from ..ops.from_data import as_tensor, tensor
 from ..runtime.dtypes import float32
 from ..tracing.api import host_constant, is_tracing, suspend_tracing
 from ..tracing.trace_context import Trace

@@ -12,8 +12,8 @@ from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..nn.batch_normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm
 from ..nn.module import Module
-from ..ops.creation import tensor
 from ..ops.elementwise import where
+from ..ops.from_data import tensor
 from ..runtime.dtypes import int64
 from ..tracing.api import is_tracing
 from .lr_scheduler.base import LRScheduler, Rates, for_each_group

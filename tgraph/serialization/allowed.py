@@ -14,8 +14,8 @@ from typing import Any
 from ..core.layouts import Layout, layout_named, sparse_coo, sparse_csc, sparse_csr
 from ..core.tensor import Size, Tensor
 from ..nn.parameter import Parameter, rebuild_parameter, rebuild_parameter_with_state
+from ..ops.generator import Generator, generator_at
 from ..ops.pickling import rebuild_from_type, rebuild_tensor, rebuild_tensor_as
-from ..ops.random import Generator, generator_at
 from ..ops.sparse_methods import rebuild_sparse_tensor
 from ..ops.storage import UntypedStorage
 from ..ops.typed import NAMES, STORAGES, TypedStorage

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.tensor import Tensor
-from ..ops.creation import from_numpy
+from ..ops.from_data import from_numpy
 from ..runtime.dtypes import bfloat16
 from .errors import LoadError
 from .safetensors import named_arrays

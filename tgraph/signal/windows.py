@@ -17,6 +17,7 @@ from typing import Any
 from ..core.layouts import strided
 from ..core.tensor import Tensor
 from ..ops import creation as _creation
+from ..ops import creation_options as _creation_options
 from ..ops import elementwise as _e
 from ..ops.bessel_functions import i0 as _i0
 from ..runtime.dtypes import DType, float32, float64
@@ -53,7 +54,7 @@ def _line(
     device: Any = None,
     requires_grad: bool = False,
 ) -> _Line:
-    wanted = _creation.as_dtype(dtype) or _creation.get_default_dtype()
+    wanted = _creation_options.as_dtype(dtype) or _creation_options.get_default_dtype()
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     if layout is not strided:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..compiler.ir.promotion import promote_types
 from ..core.tensor import Tensor
-from ..ops.creation import as_tensor
 from ..ops.elementwise import cast
+from ..ops.from_data import as_tensor
 from ..runtime.dtypes import (
     bfloat16,
     complex64,

@@ -22,7 +22,7 @@ from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved, next_order
 from ..core.state import state
 from ..core.tensor import NUMBERS, Tensor
-from ..ops.random import default_generator
+from ..ops.generator import default_generator
 from ..runtime.records import NamedTuple
 
 Policy = Callable[[str, "str | None"], bool]

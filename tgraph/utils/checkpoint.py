@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.pytree import flatten
 from ..core.tensor import Tensor
-from ..ops.random import get_rng_state, set_rng_state
+from ..ops.generator import get_rng_state, set_rng_state
 from ..transforms.checkpoint import (
     CheckpointError,
     Options,

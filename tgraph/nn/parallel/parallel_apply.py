@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.eager_context import current_context
 from ...core.tensor import Tensor
-from ...ops.creation import DeviceLike, as_device
+from ...ops.creation_options import DeviceLike, as_device
 from ...runtime.arrays import current
 from ...runtime.device import Device
 from ..module import Module

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ...core.operands import on_device
 from ...core.tensor import Tensor
-from ...ops.creation import DeviceLike, as_device
+from ...ops.creation_options import DeviceLike, as_device
 from ...runtime.device import Device
 from ..module import Module
 from ..parameter import UninitializedTensorMixin

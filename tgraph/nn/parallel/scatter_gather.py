@@ -9,7 +9,7 @@ from typing import Any
 from ...core.operands import on_device
 from ...core.tensor import Tensor
 from ...ops.concatenation import cat
-from ...ops.creation import DeviceLike, as_device
+from ...ops.creation_options import DeviceLike, as_device
 from ...ops.movement import chunk
 from ...runtime.device import Device
 

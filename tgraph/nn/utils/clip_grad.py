@@ -11,8 +11,8 @@ from ...core.grad_mode import no_grad
 from ...core.planned import planned
 from ...core.tensor import Tensor
 from ...ops.concatenation import stack
-from ...ops.creation import tensor as make_tensor
 from ...ops.elementwise import clamp
+from ...ops.from_data import tensor as make_tensor
 from ...ops.fused import fused_update
 from ...ops.norms import norm
 from ...ops.reductions import amax

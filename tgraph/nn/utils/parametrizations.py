@@ -10,8 +10,9 @@ from ...core.dtype_info import finfo
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...ops.concatenation import cat
-from ...ops.creation import eye, from_numpy
+from ...ops.creation import eye
 from ...ops.factorizations import qr, solve
+from ...ops.from_data import from_numpy
 from ...ops.linalg import matmul
 from ...ops.matrix_functions import matrix_exp
 from ...ops.random import randn

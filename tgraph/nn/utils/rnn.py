@@ -14,7 +14,8 @@ from ...ops import elementwise as e
 from ...ops import movement as m
 from ...ops import reductions as r
 from ...ops.concatenation import stack
-from ...ops.creation import arange, as_tensor, full
+from ...ops.creation import arange, full
+from ...ops.from_data import as_tensor
 from ...ops.gather_scatter import index_select, masked_select
 from ...ops.padding import pad
 from ...ops.scans import cumsum

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.tensor import Tensor
 from ...ops.concatenation import stack
-from ...ops.creation import as_tensor, tensor
+from ...ops.from_data import as_tensor, tensor
 from ...runtime.dtypes import float64
 
 _Functions = Mapping[Any, Callable[..., Any]]

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from ...core.tensor import Tensor
-from ...ops.random import Generator, default_generator, randperm
+from ...ops.generator import Generator, default_generator
+from ...ops.random import randperm
 
 T = TypeVar("T", covariant=True)
 

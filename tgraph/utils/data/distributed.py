@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sized
 from typing import Any
 
-from ...ops.random import Generator, randperm
+from ...ops.generator import Generator
+from ...ops.random import randperm
 from .sampler import Sampler
 
 __all__ = ["DistributedSampler"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from ...core.tensor import Tensor
-from ...ops.random import Generator
+from ...ops.generator import Generator
 from ...runtime.cuda.devices import is_available
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset

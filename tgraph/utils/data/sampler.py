@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from ...ops.creation import as_tensor
-from ...ops.random import Generator, default_generator, multinomial, randint, randperm
+from ...ops.from_data import as_tensor
+from ...ops.generator import Generator, default_generator
+from ...ops.random import multinomial, randint, randperm
 from ...runtime.dtypes import float64
 
 T = TypeVar("T", covariant=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ops.random import manual_seed
+from ...ops.generator import manual_seed
 from ...runtime.parallel import set_num_threads
 from ...runtime.records import NamedTuple
 from .fetch import Exhausted, Fetcher

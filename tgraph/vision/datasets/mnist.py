@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.tensor import Tensor
-from ...ops.creation import from_numpy
+from ...ops.from_data import from_numpy
 from ..pillow import image_module
 from .vision import Transform, VisionDataset, refuse_download
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from ...core.tensor import Tensor
 from ...nn import functional as F
-from ...ops.creation import from_numpy, get_default_dtype, tensor
+from ...ops.creation_options import get_default_dtype
+from ...ops.from_data import from_numpy, tensor
 from ...runtime.dtypes import DType, float32, uint8
 from ..pillow import image_module, is_image
 from .colour import (
