@@ -28,7 +28,7 @@ from ..runtime.interrupts import hold, release
 from ..runtime.plan import NotDenseError, ReadOnlyError
 from ..tracing.recording.guards import same_content, same_elements, same_static
 from ..tracing.recording.snapshots import ABSENT
-from .graph_function import CompiledRecord, dense
+from .compiled_record import CompiledRecord, dense
 
 Array = np.ndarray[Any, Any]
 

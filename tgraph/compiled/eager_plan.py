@@ -30,7 +30,8 @@ from ..runtime.cuda.arrays import ALIGNMENT
 from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
 from ..tracing.traced_gradients import trace_gradients
-from .graph_function import CompiledRecord, GraphFunction
+from .compiled_record import CompiledRecord
+from .graph_function import GraphFunction
 
 Array = np.ndarray[Any, Any]
 

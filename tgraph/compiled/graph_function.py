@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..compiler.compile_graph import (
     compile_for_sizes,
     compile_graph,
@@ -24,26 +22,20 @@ from ..compiler.ir import Builder, Graph, Node, TensorType, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.plan.ready_plan import ReadyPlan
 from ..core.compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
-from ..core.dispatch import apply, edge_of, settled, unpack, without_history
-from ..core.eager_context import array_type
-from ..core.provenance import user_site
-from ..core.record import Edge, Record, Saved
-from ..core.saved_tensors import Hooks, pack_saved, packs
+from ..core.dispatch import edge_of, settled
+from ..core.record import Record
 from ..core.state import state
-from ..core.tensor import Tensor, intern_type, wrap
+from ..core.tensor import Tensor, wrap
 from ..core.trace_state import HandleState, TraceError
 from ..core.traced_float import Specialize
 from ..runtime import jit, locks, plan_native
-from ..runtime.arrays import contiguous, copy_elements, copy_of, place
-from ..runtime.device import CPU
+from ..runtime.arrays import copy_elements, copy_of
 from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
 from ..tracing.traced_gradients import TracedGradients, trace_gradients
+from .compiled_record import Array, CompiledRecord, array_of, dense
 from .fed import Fed
 from .partition import Partition, partition
-
-Array = np.ndarray[Any, Any]
-
 
 _SMALL_ARENA = 1 << 20
 
@@ -394,7 +386,7 @@ class GraphFunction:
     def __call__(self, inputs: Sequence[Any]) -> list[Tensor]:
         """The outputs as new tensors, recorded for gradients where inputs require them."""
         arrays = [
-            dense(each) if number not in self.strides else _array_of(each)
+            dense(each) if number not in self.strides else array_of(each)
             for number, each in enumerate(inputs)
         ]
         if not (state.grad_enabled and self._needs_grad(inputs)):
@@ -430,152 +422,6 @@ class GraphFunction:
         )
 
 
-class CompiledRecord(Record):
-    """A call of a compiled function, as its backward pass sees it."""
-
-    __slots__ = ("function", "primals", "saved")
-
-    is_plan = True
-
-    def __init__(
-        self,
-        function: GraphFunction,
-        inputs: Sequence[Any],
-        arrays: Sequence[Array],
-        values: Sequence[Array],
-    ) -> None:
-        edges = tuple(_edge(inputs[number]) for number in function.asked)
-        types = tuple(function.types[number] for number in function.differentiable)
-        super().__init__(edges, types, user_site())
-        self.function = function
-        self.primals: list[Any] | None = [
-            Saved(given) if isinstance(given, Tensor) else array
-            for given, array in zip(inputs, arrays)
-        ]
-        self.saved: list[Any] | None = [
-            self.primals[number] if kind == "primal" else values[number]
-            for kind, number in function.forward.saved
-        ]
-
-    def name(self) -> str:
-        return "CompiledFunctionBackward"
-
-    def attach(self, results: Mapping[int, Tensor]) -> None:
-        """Give the results of the call, by number, their history."""
-        for index, number in enumerate(self.function.differentiable):
-            result = results.get(number)
-            if result is not None:
-                result._record, result._index, result._requires_grad = self, index, True
-        if self.saved is None:
-            return
-        # A result that was saved must not be written in place before the backward pass.
-        outputs = self.function.outputs
-        for at, (kind, index) in enumerate(self.function.forward.saved):
-            if kind == "output" and index < len(outputs.nodes):
-                shown = results.get(outputs.number_of(index))
-                if shown is not None:
-                    self.saved[at] = Saved(without_history(shown))
-        if state.saved_hooks is not None and (hooks := packs()) is not None:
-            self._pack(hooks)
-
-    def _pack(self, hooks: Hooks) -> None:
-        """Hand all that is kept through the hooks of users."""
-        assert self.saved is not None
-        for at, each in enumerate(self.saved):
-            if not isinstance(each, Saved):
-                on_host = isinstance(each, np.ndarray)
-                device = CPU if on_host else self.outputs[0].device
-                self.saved[at] = Saved(wrap(each, array_type(each, device)))
-        for saved in self.saved_values():
-            pack_saved(saved, hooks)
-
-    def saved_values(self) -> list[Saved]:
-        kept = [*(self.primals or ()), *(self.saved or ())]
-        return list({id(each): each for each in kept if isinstance(each, Saved)}.values())
-
-    def is_unchanged(self, number: int) -> None:
-        """The call counted a write of an input, which has the value that it had."""
-        saved = None if self.primals is None else self.primals[number]
-        if isinstance(saved, Saved):
-            saved.version = saved.tensor._version
-
-    def cotangents(
-        self, incoming: list[Tensor | None], wanted: Sequence[bool]
-    ) -> list[Tensor | None]:
-        if None in incoming:
-            wanted = self._reached(incoming, wanted)
-        if not any(wanted):
-            return [None] * len(wanted)
-        given = [
-            place(np.zeros(type_.shape, type_.dtype.numpy), type_.device) if each is None else each
-            for each, type_ in zip(incoming, self.outputs, strict=True)
-        ]
-        if state.context is not None and state.context.lifts:
-            return self._replayed(given, wanted)
-        if state.grad_enabled:
-            return self._again(given, wanted)
-        assert self.saved is not None
-        plan, places = self.function.backward_plan(tuple(wanted))
-        arrays = [self._array(at) for at in range(len(self.saved))]
-        arrays += [dense(each) for each in given]
-        results = plan.run(arrays)
-        forward = self.function.forward
-        return [
-            None if at is None else wrap(results[at], forward.types[known])
-            for at, known in zip(places, forward.gradients)
-        ]
-
-    def _array(self, at: int) -> Array:
-        """What was saved, laid out in memory as it was for the forward plan."""
-        assert self.saved is not None
-        saved = self.saved[at]
-        array: Array = unpack(saved, self)._value if isinstance(saved, Saved) else saved
-        kind, number = self.function.forward.saved[at]
-        if kind == "primal" and number in self.function.strides:
-            return array
-        return contiguous(array)  # the forward read a dense copy, too
-
-    def _reached(self, incoming: list[Tensor | None], wanted: Sequence[bool]) -> list[bool]:
-        """The wanted inputs on which outputs with a cotangent depend."""
-        reaches = self.function.reaches
-        bits = 0
-        for number, cotangent in zip(self.function.differentiable, incoming):
-            bits |= 0 if cotangent is None else reaches[number]
-        return [bool(is_wanted and bits >> at & 1) for at, is_wanted in enumerate(wanted)]
-
-    def _again(self, given: list[Any], wanted: Sequence[bool]) -> list[Tensor | None]:
-        """The backward pass as a differentiable function of inputs and cotangents."""
-        assert self.primals is not None and self.saved is not None
-        higher = self.function.higher
-        primals = [
-            unpack(each, self) if is_read and isinstance(each, Saved) else _held(each)
-            for each, is_read in zip(self.primals, higher.read_inputs)
-        ]
-        kept = [self._array(at) for at in self.function.kept]
-        results = iter(higher([*primals, *given, *kept]))
-        gradients = self.function.forward.gradients
-        found = [None if place is None else next(results) for place in gradients]
-        return [each if is_wanted else None for each, is_wanted in zip(found, wanted)]
-
-    def _replayed(self, given: list[Any], wanted: Sequence[bool]) -> list[Tensor | None]:
-        """The backward pass operation by operation, of tensors that no plan takes."""
-        assert self.primals is not None
-        if self.function.fed.open is not None:
-            raise NotImplementedError(
-                f"the gradient of '{self.function.name}', compiled for sizes that vary, does not "
-                f"run in {state.context.name}; compile it without `dynamic`"
-            )
-        graph, has_gradient = self.function.gradient_graph
-        primals = [unpack(each, self) if type(each) is Saved else each for each in self.primals]
-        results = iter(replayed(graph, [*primals, *given]))
-        found = [next(results) if each else None for each in has_gradient]
-        return [each if is_wanted else None for each, is_wanted in zip(found, wanted)]
-
-    def free(self) -> None:
-        self.freed = True
-        self.primals = self.saved = None
-
-
 def _saved_input(name: str, types: Sequence[TensorType]) -> Node:
     """The input for what was saved of one node, or of several as its rows."""
     first = types[0]
@@ -600,23 +446,6 @@ def _of_saved(saved: Node, nodes: Sequence[Node]) -> dict[Node, Node]:
     return rows
 
 
-def replayed(graph: Graph, inputs: Sequence[Any]) -> list[Tensor]:
-    """What `graph` gives for tensors (or arrays), applied in the current context."""
-    values: dict[Node, Any] = {
-        node: each if isinstance(each, Tensor) else wrap(each, intern_type(*node.type))
-        for node, each in zip(graph.inputs, inputs, strict=True)
-    }
-    for node in graph.nodes:
-        if node in values:
-            continue
-        operands = [values[each] for each in node.inputs]
-        if node.primitive is p.get:
-            values[node] = operands[0][node.attrs["index"]]
-        else:
-            values[node] = apply(node.primitive, *operands, **node.attrs)
-    return [values[each] for each in graph.outputs]
-
-
 def _edge_key(edge: tuple[Any, int]) -> Any:
     target, index = edge
     return id(target) if isinstance(target, Tensor) else (id(target), index)
@@ -636,23 +465,6 @@ def _records_of(edges: Sequence[tuple[Any, int]]) -> list[Record]:
                 if edge is not None and not isinstance(edge[0], Tensor)
             ]
     return sorted(found.values(), key=lambda record: record.order)
-
-
-def _held(primal: Any) -> Any:
-    return primal.tensor if isinstance(primal, Saved) else primal
-
-
-def _edge(given: Any) -> Edge:
-    return edge_of(given) if isinstance(given, Tensor) else None
-
-
-def _array_of(given: Any) -> Array:
-    return given._value if isinstance(given, Tensor) else given  # type: ignore[no-any-return]
-
-
-def dense(given: Any) -> Array:
-    """The array of a tensor or an array, copied where it is not contiguous."""
-    return contiguous(_array_of(given))
 
 
 _begun = False

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..autograd.function import FunctionRecord
-from ..compiled.graph_function import CompiledRecord
+from ..compiled.compiled_record import CompiledRecord
 from ..compiler.ir import Primitive, TensorType
 from ..core.dispatch import PrimitiveRecord, edge_of, settled
 from ..core.record import Record, Saved, type_name
