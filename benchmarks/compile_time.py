@@ -24,7 +24,7 @@ from tgraph.compiler.targets.cpu import executable, program
 from tgraph.compiler.targets.cpu import plan_builder as plan_builder_cpu
 
 import tgraph as tg
-from tgraph.compiled import compiled_function
+from tgraph.compiled import compiled_function, function_tracer
 
 # From the number of tensors (or layers) and the kind of shapes to what is compiled.
 Case = Callable[[int, str], Callable[[], Any]]
@@ -169,7 +169,7 @@ class Stages:
         """Time the stages of what is compiled inside."""
         builder = plan_builder_cpu.CpuPlanBuilder
         watched = [
-            ("trace", compiled_function, "record_call"),
+            ("trace", function_tracer, "record_call"),
             ("passes", pipeline, "optimize"),
             ("fusion", program, "fuse"),
             ("kernels", builder, "write"),

@@ -58,8 +58,9 @@ DOORS = {
     "tgraph.compiler.targets.cpu.target": ("tgraph.compiler.targets.cpu.sized_program",),
     "tgraph.compiler.targets.cpu.loader": ("tgraph.compiler.targets.cpu.varying_numbers",),
     "tgraph.compiled.compiled_function": (
-        "tgraph.compiled.check", "tgraph.compiled.explain", "tgraph.rewriting.rewritings",
+        "tgraph.compiled.check", "tgraph.compiled.explain",
     ),
+    "tgraph.compiled.function_tracer": ("tgraph.rewriting.rewritings",),
     "tgraph.interop.array_protocols": ("tgraph.array_api", "tgraph.interop.numpy_functions"),
     "tgraph.nn.utils.stateless": ("tgraph.transforms.functional",),
     "tgraph.nn.module": ("tgraph.compiled.compiled_function",),

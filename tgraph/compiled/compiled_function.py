@@ -7,43 +7,37 @@ import inspect
 import os
 import sys
 import time
-import warnings
 import weakref
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from types import MappingProxyType, MethodType
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..compiler.ir import Graph
-from ..compiler.ir.dim import Dim, SizeGuard, SymInt
+from ..compiler.ir.dim import SymInt
 from ..core import pytree
 from ..core.anomaly import mode as anomaly
 from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
-from ..core.provenance import is_internal
 from ..core.state import state
-from ..core.trace_state import RecompileWarning, Rewrite, Source, TraceError
-from ..core.traced_float import Specialize
+from ..core.trace_state import TraceError
 from ..runtime.garbage import no_collection
-from ..runtime.records import NamedTuple, record
-from ..tracing.record_call import called, leaf_names, record_call
+from ..tracing.record_call import called
 from ..tracing.recorded_call import Call
-from ..tracing.recording.places import Place, Places, is_number
-from ..tracing.recording.recorder import Recorder
-from ..tracing.selections import settle
-from ..tracing.trace_context import Trace
+from ..tracing.recording.places import Place
 from .call_helpers import MISS
+from .compile_records import MANY_PLANS, CompileRecord, assert_compiled, warn_of_many
 from .compiled_call import CompiledCall
-from .dynamic_axes import DynamicAxes, Open
+from .dynamic_axes import Open
 from .dynamic_axes import Place as AxisPlace
 from .fed import Fed
+from .function_tracer import FunctionTracer, Recording, rewritings_of
 from .graph_function import GraphFunction, prepare
 from .open_call import OpenCall, open_axes, types_with
 from .staged_call import StagedCall, StagedRun, within
-from .stages import positions_now, staged
+from .stages import staged
 
 if TYPE_CHECKING:
     from .explain import Explanation
@@ -53,43 +47,6 @@ AnyRun = CompiledCall | StagedRun
 
 MAX_PLANS = 64
 """Plans kept per structure of arguments; the one unused longest goes first."""
-MANY_PLANS = 8
-"""So many plans of one function are warned of."""
-
-
-@record()
-class CompileRecord:
-    """One compilation: why it was needed and how long its parts took, in seconds.
-
-    `compile_seconds` is all but the trace, `optimize_seconds` and `codegen_seconds` are in it. A
-    backward plan is made when it is first needed and not counted.
-    """
-
-    reason: str
-    trace_seconds: float
-    compile_seconds: float
-    optimize_seconds: float
-    codegen_seconds: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.reason} (trace {self.trace_seconds:.3f} s, "
-            f"optimize {self.optimize_seconds:.3f} s, codegen {self.codegen_seconds:.3f} s)"
-        )
-
-
-class Recording(NamedTuple):
-    """One call as it was traced, and what the function read by itself (`recorder`).
-
-    `numbers` are the positions of leaves that are inputs although they are plain numbers; what
-    lies in the `places` follows those of the call. `axes` are of open size.
-    """
-
-    call: Call
-    numbers: frozenset[int]
-    places: list[Place]
-    recorder: Recorder
-    axes: dict[AxisPlace, SymInt]
 
 
 class CompiledFunction:
@@ -106,7 +63,7 @@ class CompiledFunction:
         self.check = check
         self.control_flow = control_flow
         self.dynamic = dynamic
-        self._axes = DynamicAxes(function, dynamic)
+        self._tracer = FunctionTracer(function, dynamic, control_flow)
         self.compiles: list[CompileRecord] = []
         self.enabled = os.environ.get("TGRAPH_COMPILE", "1") != "0"
         # Told of a trace that was refused, after which the function runs eagerly, where there is
@@ -114,14 +71,6 @@ class CompiledFunction:
         self.when_refused: Callable[[CompiledFunction, TraceError], None] | None = None
         self._flat: dict[int, list[AnyPlan]] = {}  # by the number of plain arguments
         self._plans: dict[pytree.TreeSpec, list[AnyPlan]] = {}
-        # Positions of numbers that changed, and of those whose value the function asks for.
-        self._moving: dict[pytree.TreeSpec, set[int]] = {}
-        self._fixed: dict[pytree.TreeSpec, set[int]] = {}
-        self._announced: dict[pytree.TreeSpec, set[int]] = {}
-        # Axes named in `dynamic` whose size the function asks for, and where.
-        self._fixed_sizes: dict[pytree.TreeSpec, dict[AxisPlace, str]] = {}
-        self._names: dict[pytree.TreeSpec, list[str]] = {}
-        self._places = Places()
         self._latest: Callable[[], AnyRun | None] = lambda: None
         if hasattr(function, "__name__"):
             functools.update_wrapper(self, function)
@@ -161,7 +110,7 @@ class CompiledFunction:
     def _call_rewritten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """As a part of a trace, in which functions may ask to be rewritten meanwhile."""
         context: Any = state.context
-        before, rewritings = getattr(context, "rewritings", None), _rewritings(self.function)
+        before, rewritings = getattr(context, "rewritings", None), rewritings_of(self.function)
         if state.recorder is None:  # as in a graph that is built
             return rewritings.function_of(self.function)(*args, **kwargs)
         context.rewritings = rewritings
@@ -231,9 +180,7 @@ class CompiledFunction:
     def _plan(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> AnyRun:
         """The plan for a call, made if there is none."""
         refuse_at_exit()
-        if self._axes:
-            names = self._names_of(spec)
-            self._axes.check(self._axes.places(leaves, names), leaves, names)
+        self._tracer.check(leaves, spec)
         with COMPILE_LOCK, no_collection():
             for plan in self._plans.get(spec, ()):
                 if plan.why_not(leaves) is None:
@@ -247,41 +194,39 @@ class CompiledFunction:
                 if not isinstance(plan, OpenCall) or isinstance(error, MemoryError):
                     raise
                 self._plans[spec].remove(plan)
-                self._fix_sizes(plan.axes, spec, f"no plan for these sizes can be made: {error}")
+                self._tracer.fix_sizes(
+                    plan.axes, spec, f"no plan for these sizes can be made: {error}"
+                )
                 plan = self._compile(leaves, spec)
                 found = plan.at(leaves)
             self._use(plan, spec)
             self._latest = weakref.ref(found)
             return found
 
-    def _names_of(self, spec: pytree.TreeSpec) -> list[str]:
-        """What the user calls each leaf."""
-        if spec not in self._names:
-            self._names[spec] = leaf_names(self.function, spec)
-        return self._names[spec]
-
     def _compile(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> AnyPlan:
-        names = self._names_of(spec)
+        names = self._tracer.names_of(spec)
         _refuse_arrays(leaves, names)
-        open_places = self._open_places(leaves, spec, names)
+        open_places = self._open_places(leaves, spec)
         prepare(waited_for=True)
         reason = self._reason(leaves, spec)
         start = time.perf_counter()
-        recording = self._record(leaves, spec, names, open_places)
-        reason += self._news(recording.numbers, spec, names) + self._places.news(recording.places)
+        recording = self._tracer.record(leaves, spec, open_places)
+        reason += self._tracer.news(recording, spec)
         traced = time.perf_counter()
         try:
             plan = self._made(recording, leaves, names, reason)
         except Exception as error:
             if not recording.axes or isinstance(error, MemoryError):
                 raise
-            self._fix_sizes(recording.axes, spec, f"no plan for any size can be made: {error}")
+            self._tracer.fix_sizes(
+                recording.axes, spec, f"no plan for any size can be made: {error}"
+            )
             return self._compile(leaves, spec)
         done = time.perf_counter()
         spent = plan.at(leaves).seconds
         self.compiles.append(CompileRecord(plan.reason, traced - start, done - traced, *spent))
         if len(self.compiles) == MANY_PLANS:
-            self._warn_of_many()
+            warn_of_many(self.name, self.compiles)
         return plan
 
     def _made(
@@ -330,94 +275,12 @@ class CompiledFunction:
         given = len(leaves) + len(places)
         return StagedCall(staged(call, given), given, build, leaves)
 
-    def _open_places(
-        self, leaves: Sequence[Any], spec: pytree.TreeSpec, names: Sequence[str]
-    ) -> Open:
-        """The axes whose size is left open in a trace of this call."""
-        places = self._axes.places(leaves, names)
+    def _open_places(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> Open:
+        """The axes whose size is left open, unless a plan for many sizes has left this one out."""
         known = self._plans.get(spec, ())
         if any(not isinstance(plan, CompiledCall) and plan.leaves_out(leaves) for plan in known):
             return {}
-        fixed = self._fixed_sizes.setdefault(spec, {})
-        return {place: size for place, size in places.items() if place not in fixed}
-
-    def _record(
-        self,
-        leaves: Sequence[Any],
-        spec: pytree.TreeSpec,
-        names: Sequence[str],
-        open_places: Open = MappingProxyType({}),
-    ) -> Recording:
-        """Trace the function, again where a number or size turns out to have to be a fixed one."""
-        static: frozenset[Source] = frozenset()
-        fixed_sizes: dict[AxisPlace, str] = {}
-        rewritings = _rewritings(self.function) if self.control_flow else None
-        joined: dict[Dim, Dim] = {}
-        asks_counts = False
-        while True:
-            fixed = self._fixed.setdefault(spec, set())
-            places = self._places.take()
-            values = [*leaves, *(place.now() for place in places)]
-            moving = set(self._moving.get(spec, ())) - fixed
-            moving |= {at for at in range(len(leaves), len(values)) if is_number(values[at])}
-            recorder = Recorder()
-            count = functools.partial(positions_now, values)
-            trace = Trace(recorder.names, static, f"'{self.name}'", count=count)
-            if rewritings is not None:
-                trace.rewritings, recorder.rewritten = rewritings, rewritings.code_of
-            trace.sizes.asks_counts = asks_counts
-            still = {at: size for at, size in open_places.items() if at not in fixed_sizes}
-            axes = trace.sizes.open(still, leaves, self._axes.sizes(still, leaves), joined)
-            labels = [*names, *(place.path for place in places)]
-            try:
-                call = record_call(
-                    self.function, values, spec, labels, trace, recorder, frozenset(moving),
-                    places=places,
-                )  # fmt: skip
-                settle(trace)
-            except Specialize as needed:
-                static |= {source for source in needed.sources if source.kind == "host"}
-                asked = {each.key for each in needed.sources if each.kind == "number"}
-                self._fix(asked, fixed, places, len(leaves))
-                sizes = {each.key for each in needed.sources if each.kind == "size"}
-                fixed_sizes.update(dict.fromkeys(_with(sizes, axes), trace.sizes.refused))
-                continue
-            except Rewrite as asked:
-                rewritings = asked.rewritings
-                continue
-            except Exception as error:
-                if trace.selections and not asks_counts and not isinstance(error, TraceError):
-                    asks_counts = True
-                    continue
-                if axes and not isinstance(error, MemoryError):
-                    accident = trace.sizes.accident
-                    if accident is not None:  # the sizes have to be equal, as they are
-                        fixed_sizes.update(_settled(accident, axes, trace.sizes.said, joined))
-                        continue
-                    fixed_sizes.update(dict.fromkeys(axes, f"a trace for any size fails: {error}"))
-                    continue
-                if not moving:
-                    raise
-                # What some code takes for a plain number is one now: the error is told by that.
-                self._fix(moving, fixed, places, len(leaves))
-                continue
-            if axes and not trace.sizes.hold(trace.sizes.hints):  # equal to something by accident
-                open_places = {}
-                continue
-            self._fixed_sizes.setdefault(spec, {}).update(fixed_sizes)
-            self._places.forget(places[at - len(leaves)] for at in call.unread)
-            return Recording(call, frozenset(moving), places, recorder, axes)
-
-    def _fix_sizes(self, axes: Iterable[AxisPlace], spec: pytree.TreeSpec, why: str) -> None:
-        """Sizes of these axes are fixed in plans from now on."""
-        self._fixed_sizes.setdefault(spec, {}).update(dict.fromkeys(axes, why))
-
-    def _fix(
-        self, positions: Iterable[int], fixed: set[int], places: Sequence[Place], count: int
-    ) -> None:
-        """The numbers at these positions are fixed from now on."""
-        fixed.update(at for at in positions if at < count)
-        self._places.fix(places[at - count] for at in positions if at >= count)
+        return self._tracer.open_places(leaves, spec)
 
     def _reason(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> str:
         """Why a new plan is needed; notes numbers and places that changed."""
@@ -428,30 +291,9 @@ class CompiledFunction:
             return "new structure of arguments"
         closest = min(plans, key=lambda plan: plan.distance(leaves))
         reason = closest.why_not(leaves) or "no plan fits"
-        self._places.note(closest.guards, closest.environment)
-        moving = self._moving.setdefault(spec, set())
-        moving.update(at for plan in plans for at in plan.moved_numbers(leaves))
+        moved = (at for plan in plans for at in plan.moved_numbers(leaves))
+        self._tracer.note_changes(closest.guards, closest.environment, moved, spec)
         return reason
-
-    def _news(self, numbers: frozenset[int], spec: pytree.TreeSpec, names: Sequence[str]) -> str:
-        """What the reason for a plan says of arguments that are inputs for the first time."""
-        announced = self._announced.setdefault(spec, set())
-        new = sorted(at for at in numbers if at < len(names) and at not in announced)
-        announced.update(new)
-        changed = ", ".join(f"`{names[at]}`" for at in new)
-        return f"; {changed} is an input from now on" if new else ""
-
-    def _warn_of_many(self) -> None:
-        """Name what changes most often, and the way out."""
-        counts = Counter(_subject(record.reason) for record in self.compiles[1:])
-        subject, count = counts.most_common(1)[0]
-        warnings.warn(
-            f"'{self.name}' was compiled {len(self.compiles)} times, {count} of them for this "
-            f"reason: {subject} (last: {self.compiles[-1].reason}). {_way_out(subject)} "
-            "`compiles` of the compiled function lists all reasons.",
-            RecompileWarning,
-            stacklevel=_user_level(),
-        )
 
     # --- how often it was compiled ---
 
@@ -466,7 +308,7 @@ class CompiledFunction:
         >>> totals = [f(tg.ones(n)) for n in range(100)]
         >>> f.assert_compiles(1)
         """
-        _assert_compiled(self.name, self.compiles, count, "so far")
+        assert_compiled(self.name, self.compiles, count, "so far")
 
     @contextmanager
     def assert_new_compiles(self, count: int = 0) -> Iterator[None]:
@@ -486,7 +328,7 @@ class CompiledFunction:
         """
         before = len(self.compiles)
         yield
-        _assert_compiled(self.name, self.compiles[before:], count, "in the block")
+        assert_compiled(self.name, self.compiles[before:], count, "in the block")
 
     # --- looking inside ---
 
@@ -528,15 +370,10 @@ class CompiledFunction:
 
     def _size_notes(self, leaves: Sequence[Any], spec: pytree.TreeSpec) -> tuple[str, ...]:
         """Which sizes named in `dynamic` are open in the plan of a call, and why others are not."""
-        names = self._names_of(spec)
-        plan, fixed = self._plans[spec][0], self._fixed_sizes.get(spec, {})
+        plan = self._plans[spec][0]
         notes = [] if isinstance(plan, CompiledCall) else plan.size_notes
         known = {} if isinstance(plan, CompiledCall) else plan.axes
-        for at, axis in self._axes.places(leaves, names):
-            if (at, axis) not in known:
-                size = leaves[at].shape[axis]
-                why = fixed.get((at, axis), "it is singled out by what is assumed of other sizes")
-                notes.append(f"{names[at]}.shape[{axis}] is fixed to {size}: {why}")
+        notes += self._tracer.fixed_sizes(leaves, spec, known)
         return tuple(notes)
 
     @property
@@ -551,7 +388,7 @@ class CompiledFunction:
     def recording_for(self, *args: Any, **kwargs: Any) -> Recording:
         """A call with these arguments as it is traced; no plan is made of it."""
         leaves, spec = self._flatten(args, kwargs)
-        return self._record(leaves, spec, leaf_names(self.function, spec))
+        return self._tracer.record(leaves, spec)
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}, {len(self.compiles)} plans>"
@@ -609,42 +446,6 @@ class _Methods:
         return _Methods(None)
 
 
-def _assert_compiled(name: str, records: Sequence[CompileRecord], count: int, when: str) -> None:
-    if len(records) == count:
-        return
-    times = {1: "once"}.get(len(records), f"{len(records)} times")
-    wanted = {1: "once"}.get(count, f"{count} times")
-    reasons = "".join(f"\n  {each.reason}" for each in records)
-    raise AssertionError(
-        f"'{name}' was compiled {times} {when}, not {wanted}{':' if reasons else ''}{reasons}"
-    )
-
-
-def _subject(reason: str) -> str:
-    """A reason without the values that changed."""
-    return reason.partition("; ")[0].partition(": ")[0]
-
-
-def _way_out(subject: str) -> str:
-    if "shape" in subject:
-        return (
-            "Name the axes whose size varies in compile(..., dynamic={...}) (explain() says what "
-            "fixes one), pad tensors to a few sizes, or compile a function for each."
-        )
-    if "another object" in subject or "structure" in subject:
-        return "Make the object once, outside of the function, and keep it."
-    return "Pass what changes as a tensor, or keep it out of the compiled function."
-
-
-def _user_level() -> int:
-    """How many callers up the user's code stands, for a warning of the function that asks."""
-    frame: Any = sys._getframe(1)
-    level = 1
-    while frame.f_back is not None and is_internal(frame.f_code.co_filename):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
     for leaf, name in zip(leaves, names):
         if isinstance(leaf, np.ndarray):
@@ -652,26 +453,6 @@ def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
                 f"argument `{name}` of a compiled function is a NumPy array, whose content would "
                 "be fixed in the plan; pass tg.from_numpy(...) of it"
             )
-
-
-def _with(dims: Collection[Dim], axes: Mapping[AxisPlace, SymInt]) -> list[AxisPlace]:
-    """The axes whose sizes are computed from some of these dims."""
-    return [place for place, size in axes.items() if not size.dims.isdisjoint(dims)]
-
-
-def _settled(
-    accident: SizeGuard,
-    axes: Mapping[AxisPlace, SymInt],
-    said: Mapping[Dim, Dim],
-    joined: dict[Dim, Dim],
-) -> dict[AxisPlace, str]:
-    """Two names for a size that has to be one become one; other sizes are fixed, which is told."""
-    dims = [dim for dim in said if (dim,) in accident.size.terms]
-    if len(accident.size.terms) == 2 == len(dims) and sum(accident.size.terms.values()) == 0:
-        joined[said[dims[1]]] = said[dims[0]]
-        return {}
-    why = f"{accident._replace(relation='==')} has to hold at {accident.where}"
-    return dict.fromkeys(_with(accident.size.dims, axes), why)
 
 
 def _sizes_text(axes: Mapping[AxisPlace, SymInt], names: Sequence[str]) -> str:
@@ -697,16 +478,6 @@ def _as_function(call: Call, name: str, fed: Fed | None) -> GraphFunction:
     )
     function.keeps_arenas = fed is None  # not as many as there are sizes
     return function
-
-
-def _rewritings(function: Any) -> Any:
-    """What knows the functions that are rewritten, among them this one."""
-    from ..rewriting.rewritings import REWRITINGS
-
-    code = getattr(getattr(called(function), "__func__", called(function)), "__code__", None)
-    if code is not None:
-        REWRITINGS.add(code)
-    return REWRITINGS
 
 
 def compiled(
