@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -55,7 +56,7 @@ class Picture:
             return []
         if isinstance(value, type):
             held = {k: v for k, v in vars(value).items() if k[:2] != "__"}
-            return [self.of(held)] if value.__module__ == "state_writes" else []
+            return [self.of(held)] if _is_of_a_row(value) else []
         if isinstance(value, dict):
             found = [(self.of(k), self.of(v)) for k, v in value.items()]
         elif isinstance(value, (list, tuple)) or kind_name(value) == "deque":
@@ -91,7 +92,7 @@ class Picture:
     def of_function(self, value: Any) -> list[Any]:
         if isinstance(value, MethodType):
             return [self.of(value.__self__)]
-        if value.__module__ != "state_writes":
+        if not _is_of_a_row(value):
             return [value.__qualname__]
         cells = [self.of(each) for each in value.__closure__ or ()]
         own = {k: v for k, v in vars(value).items() if k != "__wrapped__"}
@@ -112,6 +113,10 @@ class Picture:
 
 def _text(value: Any) -> str:
     return str(value.tolist()) if isinstance(value, tg.Tensor) else repr(value)
+
+
+def _is_of_a_row(value: Any) -> bool:
+    return str(value.__module__).startswith("state_writes.")
 
 
 def kind_name(value: Any) -> str:
@@ -201,7 +206,7 @@ def test_what_cannot_be_repeated_is_refused_at_once(row: Row) -> None:
     before = picture_of(world)
     with pytest.raises(tg.TraceError, match=row.refused) as caught:
         tg.compile(world.function)(*arguments_of(world, 0))
-    assert "state_writes.py:" in str(caught.value)
+    assert re.search(r"state_writes/\w+\.py:\d+", str(caught.value))
     after = picture_of(world)
     assert same(before, after), difference(before, after)
 
