@@ -186,6 +186,8 @@ def _unread_result(graph: Graph, product: Node) -> Node | None:
     weights = next((_other(each, shown) for each in readers), None)
     if weights is None or weights.primitive is not p.div or product.attrs["transpose_a"]:
         return None
+    if weights.shape != product.shape:  # a factor of each row
+        return None
     build = Builder()
     if hidden is not None:
         zeros = [each for each in graph.consumers[weights] if _shown(each, hidden) is weights]

@@ -422,6 +422,17 @@ def test_dropout_of_weights_stores_them():
     assert "attention_gradient" not in names(plan, *inputs, given)
 
 
+def test_a_product_that_is_divided_by_sums_of_rows():
+    def function(q, k, v):
+        weights = tg.exp(q @ k.mT)
+        return (2 / weights.sum(-1, keepdim=True)) * (weights @ v)
+
+    q, k, v, given = operands(((2,), 3, 5, 4, 4))
+    inputs = (*leaves((q, k, v)), given)
+    found = [tg.compile(training(function))(*inputs), training(function)(*inputs)]
+    check(*([each.detach().numpy() for each in results] for results in found), 2e-5)
+
+
 @pytest.mark.parametrize(
     "shape",
     [((0,), 5, 7, 3, 4), ((2,), 0, 7, 3, 4), ((2,), 5, 7, 0, 4), ((2,), 5, 7, 3, 0)],

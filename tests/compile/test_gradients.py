@@ -332,6 +332,89 @@ def test_a_leaf_made_inside_is_a_leaf_outside():
     assert result.requires_grad and result.is_leaf
 
 
+FACTOR = tg.tensor([2.0, 3.0], requires_grad=True)
+
+
+def _flag_of_an_argument(x):
+    y = x * 2
+    x.requires_grad_()
+    return (x**3 * FACTOR + y).sum(), x
+
+
+def _flag_of_what_was_written(x):
+    x[0] = 5.0
+    x.requires_grad = True
+    return (x * x).sum(), x
+
+
+def _copy(x):
+    leaf = x.clone().detach().requires_grad_()
+    return (leaf**3 * FACTOR).sum(), leaf
+
+
+def _detached(x):
+    leaf = x.detach().requires_grad_()
+    other = tg.nn.Parameter(x + 1)
+    return (leaf * other * leaf * FACTOR).sum(), leaf, {"other": [other]}
+
+
+def _nothing_of_the_outside(x):
+    leaf = tg.zeros(2, requires_grad=True)
+    leaf.register_hook(lambda grad: grad * 10)
+    return (leaf + x).square().sum(), leaf
+
+
+def _derived_inside(x):
+    leaf = x.detach().requires_grad_()
+    (slope,) = tg.autograd.grad((leaf**3).sum(), leaf, create_graph=True)
+    return (slope * FACTOR).sum(), leaf
+
+
+@pytest.mark.parametrize(
+    "function",
+    [_flag_of_an_argument, _flag_of_what_was_written, _copy, _detached, _nothing_of_the_outside,
+     _derived_inside],
+)  # fmt: skip
+def test_gradients_of_leaves_that_the_function_makes(function):
+    def gradients(run, start):
+        FACTOR.grad = None
+        y, leaf, *_ = run(tg.tensor([start, 1.0]))
+        (slope,) = gradient(y, leaf, create_graph=True)
+        y.backward(retain_graph=True)
+        slope.square().sum().backward()
+        return y, leaf, slope, leaf.grad, *([] if FACTOR.grad is None else [FACTOR.grad])
+
+    compiled = tg.compile(function)
+    for start in (2.0, 3.0):
+        found, wanted = gradients(compiled, start), gradients(function, start)
+        assert len(found) == len(wanted)
+        for a, b in zip(found, wanted):
+            same(a, b)
+
+
+def test_gradients_of_leaves_for_any_size():
+    compiled = tg.compile(_copy, dynamic={"x": 0})
+    with tg.no_grad():
+        _, leaf = compiled(tg.ones(2))
+    y, leaf = compiled(tg.ones(2))
+    y.backward()
+    assert leaf.grad.tolist() == [6.0, 9.0]
+
+
+def test_gradients_that_a_result_has():
+    def step(x):
+        leaf = tg.ones(2, requires_grad=True)
+        hidden = leaf * x
+        hidden.retain_grad()
+        hidden.square().sum().backward()
+        return leaf, hidden, hidden.grad
+
+    compiled = tg.compile(step)
+    for start in (1.0, 2.0):
+        leaf, hidden, grad = compiled(tg.full((2,), start))
+        assert leaf.grad.tolist() == [2 * start**2] * 2 and hidden.grad is grad
+
+
 def test_a_view_of_an_argument_has_its_history():
     compiled = tg.compile(lambda x: x[1:])
     x = random(3).requires_grad_()

@@ -116,6 +116,15 @@ def test_numbers_that_change_are_inputs_where_their_value_is_not_asked_for():
     assert len(compiled.compiles) == 2
 
 
+def test_a_number_that_becomes_something_else():
+    def scaled(x, factor=None):
+        return x if factor is None else x * factor
+
+    compiled, x = tg.compile(scaled), tg.ones(2)
+    for factor in (0.5, 1.5, tg.tensor(2.5), None, 3.5, True, False, 2, 3):
+        assert tg.equal(compiled(x, factor), scaled(x, factor)), factor
+
+
 def test_integers_promote_as_integers():
     compiled = tg.compile(lambda x, n: x * n)
     counts = tg.tensor([1, 2])

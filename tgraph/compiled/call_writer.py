@@ -561,6 +561,7 @@ class CallWriter:
         effects = self.call.effects
         grads = [(owner, None if ref is None else self._ref(ref)) for owner, ref in effects.grads]
         changes = [(each, [self._ref(ref) for ref in each.refs]) for each in effects.changes]
+        leaves = "".join(f"{self._ref(each)}, " for each in self.call.leaves)
         if self.function.differentiable:
             results = ", ".join(f"{number}: {name}" for number, name in self._results.items())
             self._add(f"record.attach({{{results}}})")
@@ -587,6 +588,8 @@ class CallWriter:
             self._add(self._with_history(self._owner(owner), output))
         for line in self._views:
             self._add(line)
+        if leaves and self.function.differentiable:
+            self._add(f"record.end_at(({leaves}))")
         for generator, calls, seed, counter in effects.generators:
             name = self._const(generator)
             reached = calls if counter is None else f"int(o[{counter}])"
@@ -595,7 +598,8 @@ class CallWriter:
             else:
                 self._add(f"{name}.counter {'+=' if counter is None else '='} {reached}")
         for owner, grad in grads:
-            self._add(f"{self._owner(owner)}._grad = {grad}")
+            holder = self._ref(owner) if isinstance(owner, Ref) else self._owner(owner)
+            self._add(f"{holder}._grad = {grad}")
         values: list[str | None] = []
         for at, (change, names) in enumerate(changes):  # all of them, before the first is put
             values.append(None if change.tree is None else self._assembled(names, change.tree))
@@ -645,7 +649,8 @@ class CallWriter:
 
     def _freed(self, tensor: str, output: int) -> str:
         """Arguments for `freed`: leaves of the outside, of which there may be many, are there."""
-        sources = [self.call.inputs[number].source for number in self.call.asked]
+        outside = [number for number in self.call.asked if number >= 0]
+        sources = [self.call.inputs[number].source for number in outside]
         is_leaf = [each.kind == "captured" and each.key._record is None for each in sources]
         leaves = tuple((source.key, 0) for source in compress(sources, is_leaf))
         others = [self._owner(each) for each, known in zip(sources, is_leaf) if not known]

@@ -39,7 +39,7 @@ class CompiledRecord(Record):
         arrays: Sequence[Array],
         values: Sequence[Array],
     ) -> None:
-        edges = tuple(_edge(inputs[number]) for number in function.asked)
+        edges = tuple(_edge(inputs[at]) if at >= 0 else None for at in function.asked)
         types = tuple(function.types[number] for number in function.differentiable)
         super().__init__(edges, types, user_site())
         self.function = function
@@ -54,6 +54,11 @@ class CompiledRecord(Record):
 
     def name(self) -> str:
         return "CompiledFunctionBackward"
+
+    def end_at(self, leaves: Sequence[Tensor]) -> None:
+        """The leaves that the call made, where gradients end as well."""
+        numbers = zip(self.function.asked, self.edges, strict=True)
+        self.edges = tuple(_edge(leaves[at]) if at < 0 else edge for at, edge in numbers)
 
     def attach(self, results: Mapping[int, Tensor]) -> None:
         """Give the results of the call, by number, their history."""
@@ -147,7 +152,9 @@ class CompiledRecord(Record):
             for each, is_read in zip(self.primals, higher.read_inputs)
         ]
         kept = [self._array(at) for at in self.function.kept]
-        results = iter(higher([*primals, *given, *kept]))
+        ends = zip(self.function.asked, self.edges, strict=True)
+        leaves = [edge[0] for at, edge in ends if at < 0 and edge is not None]
+        results = iter(higher([*primals, *given, *kept], leaves))
         gradients = self.function.forward.gradients
         found = [None if place is None else next(results) for place in gradients]
         return [each if is_wanted else None for each, is_wanted in zip(found, wanted)]

@@ -94,8 +94,8 @@ class FunctionTracer:
             fixed = self._fixed.setdefault(spec, set())
             places = self._places.take()
             values = [*leaves, *(place.now() for place in places)]
-            moving = set(self._moving.get(spec, ())) - fixed
-            moving |= {at for at in range(len(leaves), len(values)) if is_number(values[at])}
+            moving = {*self._moving.get(spec, ()), *range(len(leaves), len(values))} - fixed
+            moving = {at for at in moving if is_number(values[at])}
             recorder = Recorder()
             count = functools.partial(positions_now, values)
             trace = Trace(recorder.names, static, f"'{self.name}'", count=count)

@@ -100,7 +100,8 @@ class GraphFunction:
     """`graph` together with the trace that it came from, from which gradients are derived.
 
     `differentiable` gives the handles in the trace of the outputs that require grad, `asked` those
-    of the inputs with respect to which gradients are wanted, both by number. `traced_gradients` has
+    of the inputs with respect to which gradients are wanted, both by number. Numbers below 0 are
+    of leaves that the function itself makes, counted from the last one. `traced_gradients` has
     the gradients where they are known already. `fed` has the inputs that hold nodes of the trace.
     `token` is that of the last ordered host call, where it is not that of the trace.
     """
@@ -368,31 +369,34 @@ class GraphFunction:
     # --- running ---
 
     def run_recorded(
-        self, inputs: Sequence[Any], arrays: Sequence[Array]
+        self, inputs: Sequence[Any], arrays: Sequence[Array], leaves: Sequence[Any] = ()
     ) -> tuple[list[Array], CompiledRecord]:
         """Outputs as arrays, and the record through which gradients flow.
 
-        `inputs` are the tensors (or arrays, where no tensor is behind them) of `arrays`.
+        `inputs` are the tensors (or arrays, where no tensor is behind them) of `arrays`. `leaves`
+        are those that the function makes, where they are there already.
         """
         forward = self.forward
         values = forward.executable.run(arrays)
         record = CompiledRecord(self, inputs, arrays, values)
+        if leaves:
+            record.end_at(leaves)
         return self.outputs.expand(values, arrays), record
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Outputs as arrays, nothing recorded."""
         return self.outputs.expand(self.plain.run(arrays), arrays)
 
-    def __call__(self, inputs: Sequence[Any]) -> list[Tensor]:
+    def __call__(self, inputs: Sequence[Any], leaves: Sequence[Any] = ()) -> list[Tensor]:
         """The outputs as new tensors, recorded for gradients where inputs require them."""
         arrays = [
             dense(each) if number not in self.strides else array_of(each)
             for number, each in enumerate(inputs)
         ]
-        if not (state.grad_enabled and self._needs_grad(inputs)):
+        if not (state.grad_enabled and self._needs_grad([*inputs, *leaves])):
             outputs = self.run(arrays)
             return [wrap(*each) for each in zip(outputs, self.types)]
-        outputs, record = self.run_recorded(inputs, arrays)
+        outputs, record = self.run_recorded(inputs, arrays, leaves)
         results = [wrap(*each) for each in zip(outputs, self.types)]
         wanted = sum(1 << at for at, edge in enumerate(record.edges) if edge is not None)
         connected = {n: each for n, each in enumerate(results) if self.reaches.get(n, 0) & wanted}

@@ -295,6 +295,7 @@ def call_at(call: Call, fed: Fed) -> Call:
         inputs=[_input_at(entry, fed.sizes) for entry in inputs],
         refs=[refs.at(ref) for ref in call.refs],
         effects=refs.effects(call.effects),
+        leaves=[refs.at(ref) for ref in call.leaves],
     )
 
 
@@ -338,9 +339,16 @@ class _Refs:
     def effects(self, effects: Effects) -> Effects:
         return replace(
             effects,
-            grads=[(owner, None if ref is None else self.at(ref)) for owner, ref in effects.grads],
+            grads=[
+                (self._holder(owner), None if ref is None else self.at(ref))
+                for owner, ref in effects.grads
+            ],
             changes=[self._change(each) for each in effects.changes],
         )
 
     def _change(self, change: Change) -> Change:
-        return replace(change, refs=[self.at(ref) for ref in change.refs])
+        refs = [self.at(ref) for ref in change.refs]
+        return replace(change, holder=self._holder(change.holder), refs=refs)
+
+    def _holder(self, holder: Any) -> Any:
+        return self.at(holder) if isinstance(holder, Ref) else holder

@@ -193,6 +193,7 @@ def _part(call: Call, outputs: Sequence[Node], needed: set[Node]) -> Call:
         refs=[Ref("output", number) for number in range(len(outputs))],
         effects=Effects(),
         asked={},
+        leaves=[],
         differentiable={},
         traced_gradients=None,
         freed={},

@@ -125,6 +125,8 @@ class Collector:
         self.trace, self.recorder, self.given = trace, recorder, given
         self.nodes: list[Node] = []
         self.differentiable: dict[int, Tensor] = {}
+        self.leaves: list[tuple[Ref, Tensor]] = []  # that the function made, and their handles
+        self._grads: list[tuple[Ref, Ref]] = []  # of tensors that the function made
         self._refs: dict[int, Ref] = {}
         self._kept: list[Any] = []  # so that ids stay theirs
         self._counted: set[int] = set()  # storages that count for themselves
@@ -184,6 +186,8 @@ class Collector:
         if found is None:
             self._kept.append(value)
             found = self._refs[id(value)] = self._ref(settled(value))
+            if found.kind != "outside" and value._grad is not None:
+                self._grads.append((found, self.ref(value._grad)))
         return found
 
     def _leaves_trace(self, tensor: Tensor) -> None:
@@ -275,7 +279,13 @@ class Collector:
         if tensor._requires_grad and not leaf:
             self.differentiable[number] = tensor
         like = None if type(tensor) is Tensor else TensorOfClass(type(tensor))
-        return Ref("output", number, leaf=leaf, like=like)
+        return self._noted(Ref("output", number, leaf=leaf, like=like), tensor)
+
+    def _noted(self, ref: Ref, tensor: Tensor) -> Ref:
+        """`ref`; where it is a leaf that the function made, gradients may be asked of it."""
+        if ref.leaf:
+            self.leaves.append((ref, tensor))
+        return ref
 
     def _view(self, tensor: Tensor, view: View) -> Ref:
         base, history = self.ref(view.base), None
@@ -285,7 +295,8 @@ class Collector:
             self.differentiable[history] = tensor
         leaf = own and history is None
         apart = storage_of(tensor) is not storage_of(view.base)
-        return Ref("view", base, view.steps, view.differentiable, leaf, history, apart)
+        ref = Ref("view", base, view.steps, view.differentiable, leaf, history, apart)
+        return self._noted(ref, tensor)
 
     def _leaves(self, base: Tensor) -> bool:
         """Whether a base is seen after the call, itself or through what it is a view of."""
@@ -315,6 +326,7 @@ class Collector:
     def effects(self) -> Effects:
         trace, found = self.trace, Effects()
         self._check_hooks()
+        found.grads.extend(self._grads)
         for number, entry in enumerate(trace.inputs):
             if entry.handle is not None:
                 self._changes(number, entry, entry.handle, found)
@@ -370,6 +382,8 @@ class Collector:
             self._history(entry.source, handle, node, found)
         elif handle._requires_grad is not (entry if before is None else before).requires_grad:
             found.flags.append((entry.source, handle._requires_grad))
+            if handle._requires_grad:
+                entry.differentiable = handle
 
     def _changed_outside(self, tensor: Tensor, before: HandleState, found: Effects) -> None:
         """Changes of a tensor that is no input: a detached view, or never read."""

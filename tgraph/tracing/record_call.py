@@ -75,7 +75,10 @@ def record_call(
                 if trace.last_token is not None:
                     collected.output(trace.last_token)
                 read = collected.gradients_read()
+                first = -len(collected.leaves)
+                made = dict(enumerate(collected.leaves, first))
                 asked = asked_of(trace.inputs)
+                asked.update((number, handle) for number, (_, handle) in made.items())
                 outputs = collected.differentiable if gradients else {}
                 derived = _derived(trace, recorder, outputs, asked)
         except Exception as error:
@@ -100,7 +103,8 @@ def record_call(
         if id(each) in recorder.tensor_reads
     }
     return Call(
-        trace, graph, inputs, tree, refs, effects, read, final, asked, *derived, unread, attributes,
+        trace, graph, inputs, tree, refs, effects, read, final, asked,
+        [ref for ref, _ in made.values()], *derived, unread, attributes,
         [*given.codes.values(), *recorder.attributes_looked_at()],
         [*filter(is_mutable, recorder.outside()), *recorder.attributes_met()], recorder.compared,
     )  # fmt: skip

@@ -103,8 +103,8 @@ class Effects:
     """What a call changes besides computing its result."""
 
     writes: list[Write] = field(default_factory=list)
-    # (owner, what its .grad becomes; None for no gradient)
-    grads: list[tuple[Source, Ref | None]] = field(default_factory=list)
+    # (owner, which is a Ref if the call makes it, what its .grad becomes; None for no gradient)
+    grads: list[tuple[Source | Ref, Ref | None]] = field(default_factory=list)
     # (owner, requires_grad) of leaves
     flags: list[tuple[Source, bool]] = field(default_factory=list)
     # (owner, output) whose history becomes that of the output
@@ -131,8 +131,10 @@ class Call:
     # What was read of gradients: (owner, whether there was none).
     grads_read: list[tuple[Source, bool]]
     final: list[HandleState]
-    # Input number -> what gradients with respect to it are asked of.
+    # Input number -> what gradients with respect to it are asked of. Below 0 stand `leaves`.
     asked: dict[int, Tensor]
+    # What requires grad without a history, and was made by the call itself.
+    leaves: list[Ref]
     # Outputs that can be differentiated: number -> the handle in the trace.
     differentiable: dict[int, Tensor]
     traced_gradients: TracedGradients | None

@@ -35,10 +35,11 @@ def trace_gradients(
 ) -> TracedGradients:
     """The gradients of `outputs` with respect to `asked`; the trace must be the running context.
 
-    `token` is that of the last ordered host call of what is differentiated. Hooks of leaves are
-    left out: they run when the gradient arrives in earnest.
+    `token` is that of the last ordered host call of what is differentiated. Hooks of leaves of the
+    outside are left out: they run when the gradient arrives in earnest.
     """
-    hooks = [(each, each._hooks) for each in asked.values() if each._record is None]
+    outside = [each for number, each in asked.items() if number >= 0]
+    hooks = [(each, each._hooks) for each in outside if each._record is None]
     cotangents = [_cotangent(trace, number, each) for number, each in outputs.items()]
     for each in cotangents:
         each._requires_grad = create_graph
