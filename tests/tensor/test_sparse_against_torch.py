@@ -107,6 +107,39 @@ def test_gradients_through_values_and_conversions() -> None:
         same(have, want)
 
 
+@pytest.mark.parametrize("layout", ["coo", "csr"])
+def test_backward_from_sparse_results(layout: str) -> None:
+    """With a gradient of the result's places, of some and others, and of all elements."""
+    seen: dict[Any, list[Any]] = {torch: [], tg: []}
+    for lib, found in seen.items():
+        places = made(lib, AT, VALUES, layout).detach()
+        others = lib.tensor(DENSE).to_sparse(layout=places.layout)
+        for cotangent in (places, others, lib.tensor(DENSE)):
+            x = made(lib, AT, VALUES, layout).detach().requires_grad_()
+            found.append(
+                lib.autograd.grad(x * 2, x, cotangent)[0].to_dense() * (places.to_dense() != 0)
+            )
+        (x * 2).backward(places)
+        found.append(x.grad)
+    for have, want in zip(seen[tg], seen[torch]):
+        same(have, want)
+    with pytest.raises(RuntimeError, match="needs a gradient of its shape"):
+        (x * 2).backward()
+
+
+def test_sampled_products_into_a_tensor() -> None:
+    a, b = (DENSE @ DENSE.T, DENSE)
+    found = []
+    for lib in (torch, tg):
+        places, d = made(lib, AT, VALUES, "csr").detach(), [lib.tensor(each) for each in (a, b)]
+        out = lib.zeros_like(places)
+        assert lib.sparse.sampled_addmm(places, *d, out=out) is out
+        found.append(out)
+        with pytest.raises(RuntimeError, match="automatic differentiation"):
+            lib.sparse.sampled_addmm(places, *[each.requires_grad_() for each in d], out=out)
+    same(*found[::-1])
+
+
 @pytest.mark.parametrize("reduce", ["mean", "amax", "amin"])
 def test_other_reductions_of_products(reduce: str) -> None:
     have, want = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -70,6 +71,11 @@ def _of_edge(edge: GradientEdge) -> Tensor:
     return handle_of((node, edge.output_nr))
 
 
+def _plain(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """What is recorded: of sparse tensors the values."""
+    return tuple(each._elements if isinstance(each, SparseTensor) else each for each in tensors)
+
+
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
@@ -78,7 +84,22 @@ def _first_cotangents(outputs: Sequence[Tensor], given: Any) -> list[Tensor]:
     cotangents = (None,) * len(outputs) if given is None else _as_tuple(given)
     if len(cotangents) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(cotangents)} gradients")
-    return [_first_cotangent(*pair, at) for at, pair in enumerate(zip(outputs, cotangents))]
+    return [
+        (_of_elements if isinstance(output, SparseTensor) else _first_cotangent)(output, given, at)
+        for at, (output, given) in enumerate(zip(outputs, cotangents))
+    ]
+
+
+def _of_elements(output: SparseTensor, given: Any, at: int) -> Tensor:
+    """The cotangent of the values of a sparse tensor, of what one of the whole has at them."""
+    if not isinstance(given, Tensor) or given._type.shape != output._type.shape:
+        whole = f"output {at} of layout {output._layout!r} needs a gradient of its shape"
+        raise RuntimeError(f"{whole}, {list(output.shape)}, sparse or not, got {given!r}")
+    if isinstance(given, SparseTensor):
+        if all(map(operator.is_, given._positions, output._positions)):
+            return _first_cotangent(output._elements, given._elements, at)
+        given = given.to_dense()
+    return _first_cotangent(output._elements, given.sparse_mask(output)._elements, at)
 
 
 def _first_cotangent(output: Tensor, given: Tensor | None, at: int) -> Tensor:
@@ -141,10 +162,10 @@ def backward(
     outputs = _tensors(tensors)
     cotangents = _first_cotangents(outputs, grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
-    asked = None if inputs is None else _tensors(inputs)
+    asked = None if inputs is None else _plain(_tensors(inputs))
     if asked is not None and not asked:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    run_backward(outputs, cotangents, retain, create_graph, asked, accumulate=True)
+    run_backward(_plain(outputs), cotangents, retain, create_graph, asked, accumulate=True)
 
 
 def grad(
@@ -189,13 +210,15 @@ def grad(
         return _grads_of_batch(
             results, wrt, grad_outputs, create_graph, allow_unused, materialize_grads
         )
-    asked = tuple(each._elements if isinstance(each, SparseTensor) else each for each in wrt)
+    asked = _plain(wrt)
     cotangents = _first_cotangents(results, grad_outputs)
     for each in asked:
         if not settled(each)._requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
-    found = run_backward(results, cotangents, retain, create_graph, asked, accumulate=False)
+    found = run_backward(
+        _plain(results), cotangents, retain, create_graph, asked, accumulate=False
+    )
     if materialize_grads:
         return tuple(_or_zeros(each, x) for each, x in zip(found, asked))
     missing = [at for at, each in enumerate(found) if each is None]

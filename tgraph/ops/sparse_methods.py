@@ -331,7 +331,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 # What would read or write memory that there is none of.
 _REFUSED = """
-    backward contiguous data_ptr detach_ fill_ is_contiguous item
+    contiguous data_ptr detach_ fill_ is_contiguous item
     register_post_accumulate_grad_hook retain_grad set_ storage_offset stride tolist
     untyped_storage view __bool__ __contains__ __dlpack__ __float__ __int__
     __setitem__"""

@@ -170,8 +170,6 @@ def sampled_addmm(
     tensor([3., 3.])
     """
     x = require_sparse(input, "sparse.sampled_addmm", sparse_csr)
-    if out is not None:
-        raise NotImplementedError("sparse.sampled_addmm(out=...): use what it returns")
     rows, columns, elements = csr_parts(x)
     if (mat1.shape[0], mat2.shape[1], mat1.shape[1]) != (*x.shape, mat2.shape[0]):
         raise RuntimeError(
@@ -180,4 +178,21 @@ def sampled_addmm(
         )
     at = row_numbers(rows, columns.shape[0])
     products = sampled(mat1, m.transpose(mat2, 0, 1), at, columns)
-    return with_elements(x, e.add(e.mul(elements, beta), e.mul(products, alpha)))
+    found = with_elements(x, e.add(e.mul(elements, beta), e.mul(products, alpha)))
+    return found if out is None else _put(found, out)
+
+
+def _put(found: SparseTensor, out: Any) -> SparseTensor:
+    """`found` in the place of `out`, which has its shape, type and layout."""
+    place = require_sparse(out, "sparse.sampled_addmm(out=...)", sparse_csr)
+    if place._type is not found._type:
+        raise RuntimeError(
+            f"sparse.sampled_addmm(): expected out of shape {list(found.shape)} and type "
+            f"{found.dtype}, got {list(place.shape)} and {place.dtype}"
+        )
+    if found.requires_grad or place.requires_grad:
+        raise RuntimeError(
+            "sampled_addmm(): functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad."
+        )
+    return place.copy_(found)  # type: ignore[return-value]

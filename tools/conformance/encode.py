@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .values import Array, Made, Missing, Named
+from .values import Array, Made, Missing, Named, Sparse, parts_of
 
 _PLAIN = (bool, int, float, complex, str, slice, range, type(None), type(...), np.ndarray)
 
@@ -23,7 +23,7 @@ def encoded(value: Any, known: dict[int, Any] | None = None) -> Any:
     known = {} if known is None else known
     if isinstance(value, torch.Tensor):
         if id(value) not in known:
-            known[id(value)] = _array(value)
+            known[id(value)] = _tensor(value)
         return known[id(value)]
     if isinstance(value, (torch.dtype, torch.memory_format)):
         return Named(str(value).removeprefix("torch."))
@@ -44,6 +44,18 @@ def encoded(value: Any, known: dict[int, Any] | None = None) -> Any:
     if type(value) in _PLAIN or isinstance(value, np.generic):
         return value
     return _function(value)
+
+
+def _tensor(tensor: torch.Tensor) -> Any:
+    """On the device meta a shape and a type alone."""
+    if tensor.is_meta:
+        named = {"dtype": encoded(tensor.dtype), "device": "meta"}
+        return Made("empty", (tuple(tensor.shape),), named)
+    if tensor.layout is torch.strided:
+        return _array(tensor)
+    layout = str(tensor.layout).removeprefix("torch.")
+    parts = tuple(map(_array, parts_of(tensor.detach())))
+    return Sparse(layout, tuple(tensor.shape), parts, tensor.requires_grad)
 
 
 def _array(tensor: torch.Tensor) -> Array:

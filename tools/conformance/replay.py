@@ -13,6 +13,7 @@ from .values import (
     Array,
     Difference,
     Missing,
+    Sparse,
     TakesNumbers,
     compare,
     compare_shapes,
@@ -162,9 +163,9 @@ def _same_forms(record: Record) -> None:
 def _same_out(record: Record, function: Callable[..., Any]) -> None:
     """The results in tensors that exist."""
     wanted = record.wanted["result"]
-    outs = [tg.zeros(each.values.shape, dtype=own_name(each.dtype)) for each in tensors_of(wanted)]
+    outs = [tg.zeros_like(own(each)) for each in tensors_of(wanted)]
     args, keywords = own(record.given["args"]), own(record.given["keywords"])
-    out = outs[0] if isinstance(wanted, Array) else tuple(outs)
+    out = outs[0] if isinstance(wanted, (Array, Sparse)) else tuple(outs)
     try:
         with tg.no_grad():
             found = function(*args, **keywords, out=out)

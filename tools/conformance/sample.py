@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .replay import Record
-from .values import Array, Made, Named
+from .values import Array, Made, Named, Sparse
 
 _SHORTER = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
 
@@ -52,6 +52,8 @@ class Writer:
             tensor = self._tensors.setdefault(id(value), len(self._tensors))
             return {"array": [self._stored(value), value.dtype, value.grad, value.order,
                               value.parameter, tensor]}  # fmt: skip
+        if isinstance(value, Sparse):
+            raise NotPlain("a sparse tensor")
         if isinstance(value, Named):
             return {"named": value.path}
         if isinstance(value, Made):

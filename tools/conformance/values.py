@@ -25,6 +25,15 @@ class Array(NamedTuple):
     parameter: bool = False
 
 
+class Sparse(NamedTuple):
+    """A sparse tensor: the positions, and the values last."""
+
+    layout: str
+    shape: tuple[int, ...]
+    parts: tuple[Array, ...]
+    grad: bool = False
+
+
 class Named(NamedTuple):
     """A dtype, a device, a memory format or a function, at a path below both libraries."""
 
@@ -82,9 +91,9 @@ def own_name(path: str) -> Any:
 def own(value: Any, known: dict[int, Any] | None = None) -> Any:
     """A value of tgraph's from plain data; the same tensor for the same `Array`."""
     known = {} if known is None else known
-    if isinstance(value, Array):
+    if isinstance(value, (Array, Sparse)):
         if id(value) not in known:
-            known[id(value)] = _own_tensor(value)
+            known[id(value)] = (_own_tensor if isinstance(value, Array) else _own_sparse)(value)
         return known[id(value)]
     if isinstance(value, Named):
         return own_name(value.path)
@@ -109,6 +118,22 @@ def _own_tensor(value: Array) -> Any:
     return made.requires_grad_(True) if value.grad else made
 
 
+def _own_sparse(value: Sparse) -> Any:
+    made = own_name(f"{value.layout}_tensor")(*map(_own_tensor, value.parts), value.shape)
+    return made.requires_grad_(True) if value.grad else made
+
+
+def parts_of(tensor: Any) -> tuple[Any, ...]:
+    """The positions and values of a sparse tensor of either library."""
+    layout = str(tensor.layout)
+    if layout.endswith("coo"):
+        tensor = tensor.coalesce()
+        return tensor.indices(), tensor.values()
+    if layout.endswith(("csr", "bsr")):
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+
+
 def _own_made(value: Made, known: dict[int, Any]) -> Any:
     args, keywords = own(value.args, known), own(value.keywords, known)
     if value.path == "partial":
@@ -121,7 +146,7 @@ def _own_made(value: Made, known: dict[int, Any]) -> Any:
 
 def tensors_of(value: Any) -> Iterator[Any]:
     """The tensors of a container of tgraph's, or the arrays of plain data, in order."""
-    if isinstance(value, (tg.Tensor, Array)):
+    if isinstance(value, (tg.Tensor, Array, Sparse)):
         yield value
     elif isinstance(value, (list, tuple)):
         for each in value:
@@ -135,6 +160,12 @@ def compare(kind: str, found: Any, wanted: Any, *, loose: float = 1.0) -> None:
     """Raise Difference unless containers, shapes, dtypes and values agree with plain data."""
     if isinstance(wanted, Array):
         _compare_tensors(kind, found, wanted, loose)
+    elif isinstance(wanted, Sparse):
+        layout = str(getattr(found, "layout", type(found).__name__)).removeprefix("tgraph.")
+        if layout != wanted.layout or tuple(found.shape) != wanted.shape:
+            text = f"{layout} of shape {tuple(found.shape)} instead of {wanted[:2]}"
+            raise Difference(kind, text)
+        compare(kind, parts_of(found), wanted.parts, loose=loose)
     elif isinstance(wanted, Named):
         if found is not own_name(wanted.path):
             raise Difference(kind, f"{found} instead of {wanted.path}")
