@@ -140,6 +140,14 @@ T.unfold_copy(x, 1, 2, 1)
 T.unsqueeze_copy(x, 0)
 T.view_as_real_copy(T.view_as_complex_copy(x.detach().reshape(6, 2)))
 T.view_copy(x, [4, 3])
+T.cat([v[:0], x], 1)
+T.arange(0.5, 5, 1.5, dtype=T.int64)
+T.arange(0, 5, 0.5, dtype=T.int32)
+T.range(0, 5, 1.5, dtype=T.int64)
+T.tensor_split(x, T.tensor(2), 1)
+x.tensor_split(T.tensor([1, 3]), 1)
+T.narrow(x, 1, T.tensor(-2), 1)
+T.hash_tensor(x.detach(), 1)
 """
 
 
@@ -227,6 +235,34 @@ def test_named_results_are_pytorch_s(call: str) -> None:
     name = call.partition("(")[0]
     assert type(found) is getattr(tg.return_types, name)
     assert repr(found) == repr(expected).replace("torch.", "tgraph.")
+
+
+REFUSED = """
+T.arange(0, 5, 0.5, dtype=T.int64)
+T.arange(0, 2, dtype=T.bool)
+T.tensor_split(x, 0)
+T.tensor_split(x, T.tensor(1.0))
+T.tensor_split(x, T.tensor([[1]]))
+T.tensor_split(T.tensor(1.0), 1)
+T.narrow(x, 0, T.tensor([1]), 1)
+T.narrow(x, 0, T.tensor(True), 1)
+T.narrow(x, 0, 1.0, 1)
+T.hash_tensor(x, mode=1)
+T.hash_tensor(x[:0])
+T.hash_tensor(x[:0], 0)
+T.hash_tensor(x + 0j)
+T.lobpcg(x[:3, :3], 2)
+"""
+
+
+@pytest.mark.parametrize("form", REFUSED.strip().splitlines())
+def test_refusals(form: str) -> None:
+    with pytest.raises(Exception) as mine:
+        eval(form, scope(tg))
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    with pytest.raises(Exception) as theirs:
+        eval(form, scope(torch))
+    assert mine.type is theirs.type
 
 
 def test_what_was_removed_says_what_to_write() -> None:

@@ -39,19 +39,22 @@ def _cat(dim: int, *tensors: Tensor) -> Tensor:
     if not parts:
         raise ValueError("cat(): expected a non-empty list of Tensors")
     dtype = result_type(*parts)
-    if any(each.ndim > 1 for each in parts):  # as PyTorch does, leave empty vectors out
-        parts = [each for each in parts if not _is_empty_vector(each._type.shape)]
     first = parts[0]._type.shape
+    if any(each.ndim > 1 for each in parts):  # as in PyTorch, an empty vector fits everything
+        first = next(each for each in map(_shape, parts) if each != (0,))
     if not first:
         raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
     axis = normalize_axis(dim, len(first))
+    if len(first) > 1:
+        none = (*first[:axis], 0, *first[axis + 1 :])
+        parts = [reshape(each, none) if _shape(each) == (0,) else each for each in parts]
     for at, each in enumerate(parts):
         _check_fits(first, each._type.shape, axis, at)
     return apply(p.concatenate, *(cast(each, dtype) for each in parts), axis=axis)
 
 
-def _is_empty_vector(shape: tuple[int, ...]) -> bool:
-    return len(shape) == 1 and shape[0] == 0
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tensor._type.shape
 
 
 def _several(tensors: Sequence[Tensor], operation: str) -> Sequence[Tensor]:

@@ -229,6 +229,8 @@ def arange(
     >>> import tgraph as tg
     >>> tg.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
+
+    Of a `dtype` of integers the start and the step are cut to such.
     """
     start, end = (0, start) if end is None else (start or 0, end)
     if end is None:
@@ -243,8 +245,21 @@ def arange(
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     is_float = any(isinstance(each, float) for each in given)
     wanted = as_dtype(dtype) or (promotion.default_dtype if is_float else int64)
+    if wanted is bool_:
+        raise NotImplementedError("\"arange\" not implemented for 'Bool'")
+    if wanted is int64:
+        first, last, by = whole_numbers(first, last, by)
     count = math.ceil((last - first) / by) if is_float else -((first - last) // by)
+    if wanted.is_integral and is_float:
+        first, by = int(first), int(by)  # but as many as of the others, as in PyTorch
     return finished(_sequence(count, first, by, wanted, as_device(device)), requires_grad)
+
+
+def whole_numbers(first: Any, last: Any, by: Any) -> tuple[int, int, int]:
+    """What PyTorch counts with where int64 is wanted; ValueError where the step is less than 1."""
+    if not int(by):
+        raise ValueError("step must be nonzero")
+    return int(first), int(last), int(by)
 
 
 def _is_finite(number: Any) -> bool:

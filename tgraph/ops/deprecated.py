@@ -8,7 +8,7 @@ from typing import Any
 from ..core.public import public
 from ..core.tensor import Size, Tensor
 from ..runtime.device import Device
-from ..runtime.dtypes import DType
+from ..runtime.dtypes import DType, int64
 from . import creation, creation_options, from_data
 from . import movement as m
 
@@ -33,7 +33,10 @@ def range(
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    wanted = creation_options.get_default_dtype() if dtype is None else dtype
+    like = creation_options.get_default_dtype() if out is None else out.dtype
+    wanted = like if dtype is None else dtype
+    if wanted is int64:
+        start, end, step = creation.whole_numbers(start, end, step)
     count = int((end - start) / step) + 1
     places = creation.arange(count, dtype=wanted, device=device)
     made = places * step + start

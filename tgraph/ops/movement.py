@@ -35,6 +35,7 @@ from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Size, Tensor, strides_of
 from ..core.views import base_to_view, would_alias
+from ..runtime.dtypes import int64
 from .bits import bits_as
 
 Sizes = int | Sequence[int]
@@ -348,7 +349,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     shape = input._type.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    axis, start = normalize_axis(dim, len(shape)), int(start)
+    axis, start = normalize_axis(dim, len(shape)), _start(start)
     size = shape[axis]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
@@ -361,6 +362,15 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return slice_axis(input, axis, start, start + length)
+
+
+def _start(given: Any) -> int:
+    """A number, or a tensor of one without dimensions."""
+    if isinstance(given, Tensor):
+        if given.ndim or not given._type.dtype.is_integral:
+            raise RuntimeError("narrow(): start must be an 0-dim integral Tensor.")
+        return int(given.item())
+    return as_size(given)
 
 
 @public(method=True)
@@ -423,9 +433,22 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @public(method=True)
 def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
-    """Views along `dim`: that many nearly equal ones, or cut at the given indices."""
+    """Views along `dim`: that many nearly equal ones, or cut at the given indices.
+
+    A tensor of int64 on the CPU stands for a number, or for indices.
+    """
+    if not input._type.shape:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = _places_to_split(indices_or_sections)
     size = input._type.shape[normalize_axis(dim, len(input._type.shape))]
     if isinstance(indices_or_sections, int):
+        if indices_or_sections <= 0:
+            raise RuntimeError(
+                f"number of sections must be larger than 0, got {indices_or_sections}"
+            )
         least, larger = divmod(size, indices_or_sections)
         sizes = [least + (at < larger) for at in range(indices_or_sections)]
         return split(input, sizes, dim)
@@ -433,6 +456,17 @@ def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tup
     cuts = [slice(at).indices(size)[1] for at in indices_or_sections]
     ends = zip([0, *cuts], [*cuts, size])
     return tuple(slice_axis(input, axis, start, max(start, stop)) for start, stop in ends)
+
+
+def _places_to_split(given: Tensor) -> int | list[int]:
+    if given._type.dtype is not int64 or given.ndim > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+            "one-dimensional tensor of int64, but got one with "
+            f"{given.ndim} dims and dtype {given._type.dtype}"
+        )
+    found: int | list[int] = given.tolist()
+    return found
 
 
 @public(method=True)
