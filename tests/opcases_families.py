@@ -450,6 +450,11 @@ def _lu_parts(found: Any) -> Any:
     return found[0] @ found[1], found[2]
 
 
+def _largest(values: Any, vectors: Any) -> Any:
+    """What does not depend on the direction of an eigenvector."""
+    return values, vectors**2
+
+
 def _permuted(a: Any) -> Any:
     """So that rows are exchanged."""
     return near_unit(a)[[2, 0, 1]]
@@ -512,6 +517,8 @@ family({
               lambda a, b: (_householder(a, b[:, 0]) @ b, b.T @ _householder(a, b[:2, 1]).T)),
     "orgqr": (lambda a, b: (tg.orgqr(a, b[:, 0]), tg.orgqr(a, b[:2, 1])),
               lambda a, b: (_householder(a, b[:, 0]), _householder(a, b[:2, 1]))),
+    "lobpcg": (lambda a, b: _largest(*tg.lobpcg(definite(a), X=a.new_ones(3, 1))),
+               lambda a, b: _largest(*(x[..., -1:] for x in np.linalg.eigh(definite(a))))),
     "linalg.diagonal": (lambda a, b: tg.linalg.diagonal(a, offset=1),
                         lambda a, b: np.diagonal(a, 1)),
 }, (3, 3), (3, 2), dtypes=(tg.float64,), second=False, layouts=False, tolerance=4000)  # fmt: skip

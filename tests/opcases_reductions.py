@@ -117,6 +117,16 @@ reduction(
     result=tg.int64,
     gradient=False,
 )
+case(
+    "hash_tensor",
+    lambda x: tg.hash_tensor(x, (0, 2)),
+    lambda x: np.bitwise_xor.reduce(x.view(np.uint64), (0, 2)),
+    (CUBE, few_values),
+    dtypes=(tg.float64, tg.int64),
+    result=tg.uint64,
+    gradient=False,
+    more=(((5, 1, 3),),),
+)
 reduction(
     "var",
     tg.var,

@@ -808,6 +808,14 @@ def hamming_window(
 def hann_window(
     window_length: _builtins.int, periodic: _builtins.bool = True, **options: _Any
 ) -> _Tensor: ...
+def hash_tensor(
+    input: _Tensor,
+    dim: _Dims = ...,
+    *,
+    keepdim: _builtins.bool = False,
+    mode: _builtins.int = 0,
+    out: _Tensor | None = None,
+) -> _Tensor: ...
 def heaviside(input: _Tensor, values: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def histc(
     input: _Tensor,
@@ -940,6 +948,22 @@ def linspace(
     requires_grad: _builtins.bool = False,
     out: _Tensor | None = None,
 ) -> _Tensor: ...
+def lobpcg(
+    A: _Tensor,
+    k: _builtins.int | None = None,
+    B: _Tensor | None = None,
+    X: _Tensor | None = None,
+    n: _builtins.int | None = None,
+    iK: _Tensor | None = None,
+    niter: _builtins.int | None = None,
+    tol: _builtins.float | None = None,
+    largest: _builtins.bool | None = None,
+    method: _builtins.str | None = None,
+    tracker: _Any = None,
+    ortho_iparams: _Any = None,
+    ortho_fparams: _Any = None,
+    ortho_bparams: _Any = None,
+) -> _builtins.tuple[_Tensor, _Tensor]: ...
 def log(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def log10(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def log1p(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...

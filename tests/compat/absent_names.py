@@ -29,7 +29,6 @@ ABSENT: dict[str, str] = {
         """,
     "there are no tensors of these types of numbers": r"""
         (?:Tensor\.)?chalf complex32 float[48]_.* u?int[1-7] bits.* bit
-        (?:Tensor\.)?hash_tensor
         """,
     "sparse tensors are COO, CSR and CSC, and have methods that dense ones have not": r"""
         sparse_(?:bsc|bsr).* (?:Tensor\.)?(?:ccol|col|crow|row)_indices(?:_copy)?
@@ -59,7 +58,6 @@ ABSENT: dict[str, str] = {
         autograd\.(?:enforce_grad_layout_policy|is_multithreading_enabled|is_view_replay_enabled)
         autograd\.set_multithreading_enabled profiler_allow_.*
         """,
-    "eigenvalues of sparse matrices: linalg.eigh, or scipy.sparse.linalg.lobpcg": "lobpcg",
     "what `torch` keeps for itself, or was removed": r"""
         AVG SUM AggregationType PRIVATE_OPS TYPE_CHECKING USE_.* classproperty
         compiled_with_cxx11_abi get_file_path init_num_threads prepare_multiprocessing_environment

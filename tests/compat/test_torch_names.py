@@ -132,7 +132,7 @@ with sdpa_kernel(SDPBackend.MATH):
 assert torch.allclose(flex_attention(q, q, q, block_mask=mask), wanted, atol=1e-6)
 lower = flex_attention(q, q, q, lambda score, b, h, i, j: score.masked_fill(j > i, -torch.inf))
 assert torch.allclose(lower, wanted, atol=1e-6)
-print(hasattr(torch, "lobpcg"), torch.distributed.is_available())
+print(hasattr(torch, "miopen_rnn"), torch.distributed.is_available())
 try:
     torch.distributed.FileStore
 except AttributeError as error:
@@ -152,7 +152,7 @@ def test_a_program_of_pytorchs_runs_and_what_is_missing_is_told(tmp_path: Path) 
     assert lines[0] == "tgraph has not 4 of the names asked for:"
     told = [line.split() for line in lines[1:]]
     assert [name for name, _ in told] == [
-        "torch.distributed.FileStore", "torch.futures", "torch.lobpcg",
+        "torch.distributed.FileStore", "torch.futures", "torch.miopen_rnn",
         "torchvision.models.detection",
     ]  # fmt: skip
     assert told[1][1] == f"{script}:{number['    import torch.futures']}"
@@ -292,6 +292,10 @@ def test_assert_close() -> None:
         close(1, 1, rtol=1.0)
     with pytest.raises(AssertionError, match="what I say"):
         close(1, 2, msg="what I say")
+    with pytest.warns(FutureWarning, match="assert_allclose"):
+        tg.testing.assert_allclose(tg.tensor([1.0, np.nan]), [1 + 9e-5, np.nan])
+    with pytest.warns(FutureWarning), pytest.raises(AssertionError, match="not close"):
+        tg.testing.assert_allclose(tg.tensor([1.0]), [1 + 3e-4])
 
 
 def test_make_tensor() -> None:

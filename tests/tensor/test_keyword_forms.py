@@ -105,7 +105,7 @@ NOT_TAKEN: dict[str, set[str]] = {
         "dropout train", "feature_alpha_dropout train", "group_norm cudnn_enabled",
         "instance_norm cudnn_enabled", "layer_norm cudnn_enabled",
     },
-    "A in both": {"pca_lowrank input", "svd_lowrank input"},
+    "A in both": {"lobpcg input", "pca_lowrank input", "svd_lowrank input"},
     "positional in both": {"softmax _stacklevel", "log_softmax _stacklevel",
                            "softmin _stacklevel"},
 }  # fmt: skip

@@ -199,19 +199,40 @@ def test_dtypes_are_named() -> None:
         tg.linalg.solve(tg.eye(2), tg.ones(2, dtype=tg.float64))
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_factors_of_low_rank(compiled):
+@pytest.mark.parametrize("compiled, dtype", [(False, tg.complex128), (True, tg.float64)])
+def test_factors_of_low_rank(compiled, dtype):
     """They draw numbers to begin with, on which what they span does not depend."""
 
     def product(x, of, rank):
         u, s, v = of(x, rank)
-        return (u * s) @ v.mT
+        return (u * s) @ v.mH
 
     call = tg.compile(product) if compiled else product
-    x = tg.randn(5, 3, dtype=tg.float64) @ tg.randn(3, 4, dtype=tg.float64)
+    x = tg.randn(5, 3, dtype=dtype) @ tg.randn(3, 4, dtype=dtype)
     x.requires_grad_()
     found = call(x, tg.svd_lowrank, 3)
     tg.testing.assert_close(found, x)
-    (found * found).sum().backward()
+    (found * found.conj()).real.sum().backward()
     tg.testing.assert_close(x.grad, 2 * x.detach())
     tg.testing.assert_close(call(x, tg.pca_lowrank, 3), x - x.mean(0))
+
+
+def test_complex_factors_are_pytorchs():
+    """Reflections with their gradients, and factors of symmetric and of Hermitian matrices."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=shape) + 1j * rng.normal(size=shape) for shape in ((3, 2), (3, 3)))
+    found = {}
+    for lib in (torch, tg):
+        a, b = (lib.tensor(each, requires_grad=True) for each in (x, y))
+        results = [*lib.geqrf(a.detach()), *lib.geqrf(b.detach().mT[:2])]
+        turned = [lib.ormqr(a, b[0, :2], b), lib.ormqr(a, b[0, :2], b, False, True)]
+        (turned[0] * turned[1]).abs().sum().backward()
+        for hermitian, whole in ((False, b + b.mT), (True, b + b.mH)):
+            for matrix in (whole.detach(), whole.detach() - whole.diagonal().diag().detach()):
+                factors = lib.linalg.ldl_factor(matrix, hermitian=hermitian)
+                results += [factors[0].tril(), factors[1]]
+                results.append(lib.linalg.ldl_solve(*factors, a.detach(), hermitian=hermitian))
+        found[lib] = [each.detach().numpy() for each in (*results, *turned, a.grad, b.grad)]
+    for one, other in zip(found[tg], found[torch], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)

@@ -216,9 +216,7 @@ def grad(
         if not settled(each)._requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     retain = create_graph if retain_graph is None else retain_graph
-    found = run_backward(
-        _plain(results), cotangents, retain, create_graph, asked, accumulate=False
-    )
+    found = run_backward(_plain(results), cotangents, retain, create_graph, asked, accumulate=False)
     if materialize_grads:
         return tuple(_or_zeros(each, x) for each, x in zip(found, asked))
     missing = [at for at, each in enumerate(found) if each is None]

@@ -17,7 +17,7 @@ from ..core.public import public
 from ..core.sparse_tensor import SPARSE_RULES, NotOnSparseError, SparseTensor
 from ..core.tensor import Tensor
 from ..runtime.device import Device
-from ..runtime.dtypes import DType, complex128, float64, int64
+from ..runtime.dtypes import DType, bool_, complex128, float64, int64
 from . import elementwise as e
 from .creation_options import DeviceLike, as_device, as_dtype, check_sizes, finished, options_like
 from .movement import as_sizes, permute, reshape, strided, transpose

@@ -31,10 +31,12 @@ from . import (
     from_data,
     gather_scatter,
     generator,
+    hashing,
     incomplete_gamma,
     indexing,
     inplace_views,
     linalg,
+    lobpcg,
     loops,
     low_rank,
     mathematics,
@@ -67,10 +69,10 @@ from . import (
 )
 
 FAMILIES = (
-    activations, bessel_functions, branches, comparison, complex_numbers, concatenation,
-    conversion, count_draws, creation, creation_options, deprecated, diagonals, differences,
-    distinct, element_loops, elementwise, error_functions, from_data, gather_scatter, generator,
-    incomplete_gamma, indexing, inplace_views, linalg, loops, low_rank, mathematics,
+    activations, bessel_functions, branches, comparison, complex_numbers, concatenation, conversion,
+    count_draws, creation, creation_options, deprecated, diagonals, differences, distinct,
+    element_loops, elementwise, error_functions, from_data, gather_scatter, generator, hashing,
+    incomplete_gamma, indexing, inplace_views, linalg, lobpcg, loops, low_rank, mathematics,
     matrix_names, movement, nonzero_places, norms, number_parts, products, random, random_fills,
     rearranging, reductions, reflections, removed, row_scans, scans, scatter_reductions,
     shared_memory, sorting, special_functions, spectrograms, statistics, storage, storage_views,

@@ -13,12 +13,13 @@ from . import elementwise as e
 from . import movement as m
 from . import random
 from . import reductions as r
-from .factorizations import check_matrices, qr, svd, transposed
+from .complex_factorizations import adjoint
+from .factorizations import check_matrices, qr, svd
 from .linalg import matmul
 
 
 class LowRank(NamedTuple):
-    """What `svd_lowrank` returns: `A` is about `U @ diag(S) @ V.mT`."""
+    """What `svd_lowrank` returns: `A` is about `U @ diag(S) @ V.mH`."""
 
     U: Tensor
     S: Tensor
@@ -31,21 +32,21 @@ def svd_lowrank(
 ) -> LowRank:
     """About the `q` greatest singular values of `A`, or of `A - M`, and their vectors.
 
-    By `niter` products with `A` and its transpose, of a random matrix.
+    By `niter` products with `A` and its adjoint, of a random matrix.
 
     >>> import tgraph as tg
     >>> values = tg.svd_lowrank(tg.diag(tg.tensor([3.0, 0.0, 0.0, 2.0])), q=2).S
     >>> tg.allclose(values, tg.tensor([3.0, 2.0]))
     True
     """
-    check_matrices("svd_lowrank", A)
+    check_matrices("svd_lowrank", A, complex_too=True)
     if M is not None:
         A = e.sub(A, m.expand(require_tensor(M, "svd_lowrank", "M"), A._type.shape))
     rows, columns = A._type.shape[-2:]
-    tall = transposed(A) if rows < columns else A
+    tall = adjoint(A) if rows < columns else A
     basis = _basis(tall, 6 if q is None else q, 2 if niter is None else niter)
-    u, s, vh = svd(matmul(transposed(basis), tall), full_matrices=False)
-    u, v = matmul(basis, u), transposed(vh)
+    u, s, vh = svd(matmul(adjoint(basis), tall), full_matrices=False)
+    u, v = matmul(basis, u), adjoint(vh)
     return LowRank(v, s, u) if rows < columns else LowRank(u, s, v)
 
 
@@ -55,7 +56,7 @@ def _basis(a: Tensor, count: int, turns: int) -> Tensor:
     start = random.randn(*shape, dtype=a._type.dtype, device=a.device)
     found = qr(matmul(a, start)).Q
     for _ in range(turns):
-        found = qr(matmul(transposed(a), found)).Q
+        found = qr(matmul(adjoint(a), found)).Q
         found = qr(matmul(a, found)).Q
     return found
 
@@ -70,7 +71,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     >>> tg.pca_lowrank(tg.tensor([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]), q=1).S
     tensor([3.1623])
     """
-    check_matrices("pca_lowrank", A)
+    check_matrices("pca_lowrank", A, complex_too=True)
     least = min(A._type.shape[-2:])
     q = min(6, least) if q is None else q
     if not 0 <= q <= least:

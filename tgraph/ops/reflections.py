@@ -1,4 +1,4 @@
-"""Products of reflections `I - tau * v @ v.mT`, as LAPACK keeps orthogonal matrices.
+"""Products of reflections `I - tau * v @ v.mH`, as LAPACK keeps orthogonal matrices.
 
 The vectors are the columns below the diagonal of a matrix, with a 1 upon it and 0 above; as many as
 there are of `tau`.
@@ -7,8 +7,9 @@ there are of `tau`.
 from __future__ import annotations
 
 from ..compiler.ir import primitives as p
+from ..core.complex_parts import conjugate, part
 from ..core.dispatch import apply
-from ..core.operands import require_tensor
+from ..core.operands import cast, require_tensor
 from ..core.planned import planned
 from ..core.public import public
 from ..core.return_types import geqrf as Reflections
@@ -17,7 +18,8 @@ from . import creation, diagonals
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
-from .factorizations import check_matrices, transposed
+from .complex_factorizations import adjoint, real_part
+from .factorizations import check_matrices
 from .linalg import matmul
 from .row_scans import scan
 
@@ -42,13 +44,14 @@ def _unit(vectors: Tensor) -> Tensor:
 
 
 def _reflected(vectors: Tensor, tau: Tensor, x: Tensor, backwards: bool) -> Tensor:
-    """`x` behind all reflections, from the first, or the last, on."""
+    """The adjoints of all reflections times `x`, the first one first; backwards, themselves."""
     unit = e.add(diagonals.tril(vectors, -1), _unit(vectors))
     unit = m.narrow(unit, -1, 0, tau._type.shape[-1])
+    tau = tau if backwards else conjugate(tau)  # each reflection's adjoint
 
     def reflected(now: Tensor, reflection: tuple[Tensor, Tensor]) -> tuple[Tensor, None]:
         v, t = reflection
-        along = matmul(m.unsqueeze(v, -2), now)
+        along = matmul(m.unsqueeze(conjugate(v), -2), now)
         step = e.mul(m.unsqueeze(m.unsqueeze(t, -1), -1), e.mul(m.unsqueeze(v, -1), along))
         return e.sub(now, step), None
 
@@ -63,7 +66,7 @@ def ormqr(
 ) -> Tensor:
     """`Q @ input3` for the product `Q` of the reflections of `input` and `input2`, their `tau`.
 
-    `transpose` takes `Q.mT`; where not `left`, it is multiplied from the right.
+    `transpose` takes `Q.mH`; where not `left`, it is multiplied from the right.
 
     >>> import tgraph as tg
     >>> a, tau = tg.geqrf(tg.tensor([[3.0, 1.0], [4.0, 2.0]]))
@@ -72,7 +75,7 @@ def ormqr(
             [4., 2.]])
     """
     name = "ormqr"
-    check_matrices(name, input)
+    check_matrices(name, input, complex_too=True)
     tau = require_tensor(input2, name, "input2")
     other = require_tensor(input3, name, "input3")
     rows, count = input._type.shape[-2:]
@@ -88,9 +91,9 @@ def ormqr(
         )
     if not tau._type.shape[-1]:
         return m.clone(other)
-    x = other if left else transposed(other)
+    x = other if left else adjoint(other)
     found = _reflected(input, tau, x, backwards=left is not transpose)
-    return found if left else transposed(found)
+    return found if left else adjoint(found)
 
 
 @public(method=True, out="exact")
@@ -104,8 +107,15 @@ def geqrf(input: Tensor) -> Reflections:
     tensor([[-5.0000, -2.2000],
             [ 0.0000,  0.4000]])
     """
-    check_matrices("geqrf", input)
+    check_matrices("geqrf", input, complex_too=True)
     return Reflections(*_geqrf(input))
+
+
+def _square(x: Tensor) -> Tensor:
+    """Of the absolute value."""
+    if not x._type.dtype.is_complex:
+        return e.mul(x, x)
+    return e.add(*(e.mul(each, each) for each in (part(x, 0), part(x, 1))))
 
 
 @planned
@@ -123,14 +133,18 @@ def _geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
         below, here = e.gt(down, at), e.eq(down, at)
         head = r.sum(e.where(here, column, 0.0), -2, True)
         rest = e.where(below, column, 0.0)
-        square = r.sum(e.mul(rest, rest), -2, True)
+        square = r.sum(_square(rest), -2, True)
         is_done = e.eq(square, 0)
-        size = e.sqrt(e.add(e.mul(head, head), e.where(is_done, 1.0, square)))
-        first = e.where(is_done, head, e.where(e.lt(head, 0), size, e.neg(size)))
+        if head._type.dtype.is_complex:  # what is left on the diagonal is real, as in LAPACK
+            is_done = e.logical_and(is_done, e.eq(part(head, 1), 0))
+        size = e.sqrt(e.add(_square(head), e.where(is_done, 1.0, square)))
+        size = cast(size, head._type.dtype)
+        first = e.where(is_done, head, e.where(e.lt(real_part(head), 0), size, e.neg(size)))
         tau = e.where(is_done, 0.0, e.div(e.sub(first, head), e.where(is_done, 1.0, first)))
         v = e.div(rest, e.where(is_done, 1.0, e.sub(head, first)))
         whole = e.where(here, 1.0, v)
-        changed = e.sub(now, e.mul(e.mul(tau, whole), matmul(transposed(whole), now)))
+        turned = e.mul(conjugate(tau), whole)
+        changed = e.sub(now, e.mul(turned, matmul(adjoint(whole), now)))
         made = e.where(below, v, e.where(here, first, column))
         found = e.where(e.gt(across, at), changed, e.where(e.eq(across, at), made, now))
         return found, m.reshape(tau, tau._type.shape[:-2])

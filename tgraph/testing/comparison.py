@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -56,6 +57,30 @@ def assert_close(
     if problem is None:
         return
     raise AssertionError(msg(problem) if callable(msg) else msg or problem)
+
+
+_FORMER_TOLERANCES = {float16: (1e-3, 1e-3), float32: (1e-4, 1e-5), float64: (1e-5, 1e-8)}
+
+
+def assert_allclose(
+    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None,
+    equal_nan: bool = True, msg: str = "",
+) -> None:  # fmt: skip
+    """`assert_close` of values alone, with wider tolerances; deprecated, as in PyTorch."""
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a "
+        "future release. Please use `torch.testing.assert_close()` instead.",
+        FutureWarning, stacklevel=2,
+    )  # fmt: skip
+    actual = as_tensor(actual)
+    expected = as_tensor(expected, None if isinstance(expected, Tensor) else actual.dtype)
+    if rtol is None and atol is None:
+        found = [_FORMER_TOLERANCES.get(each.dtype, (0.0, 0.0)) for each in (actual, expected)]
+        rtol, atol = (max(pair) for pair in zip(*found, strict=True))
+    assert_close(
+        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False,
+        msg=msg or None,
+    )  # fmt: skip
 
 
 def _problem(actual: Any, expected: Any, how: Any, checks: Any, path: str) -> str | None:
