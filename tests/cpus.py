@@ -66,7 +66,9 @@ def main() -> int:
     levels = [options.level] if options.level else _levels_below()
     if not any((TESTS.parent / word.split("::")[0]).exists() for word in rest):
         rest += [*(str(TESTS / name) for name in SELECTION), "--graphs", "60"]
-    results = [_run(level, rest) for level in levels]
+    # The levels share the tests, and each runs once.
+    parts = [["--part", f"{at}/{len(levels)}"] for at in range(1, len(levels) + 1)]
+    results = [_run(level, [*part, *rest]) for level, part in zip(levels, parts, strict=True)]
     return max(results, default=0)
 
 

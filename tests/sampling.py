@@ -9,6 +9,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def sampled(rows: Iterable[T], step: int) -> list[T]:
-    """Every `step`-th row, or each where the environment has `TGRAPH_ALL_ROWS`."""
-    return list(rows)[:: 1 if os.environ.get("TGRAPH_ALL_ROWS") else step]
+ALL = bool(os.environ.get("TGRAPH_ALL_ROWS"))
+
+
+def sampled(rows: Iterable[T], step: int, first: int = 0) -> list[T]:
+    """Every `step`-th row from `first` on, or each where the environment has `TGRAPH_ALL_ROWS`."""
+    return list(rows) if ALL else list(rows)[first::step]

@@ -10,6 +10,7 @@ from cuda_tools import nvrtc
 from cuda_tools.programs import forward, gradient, program_of
 from kernel_cases import CASES
 from random_graphs.check import case_of, program_of_seed
+from sampling import sampled
 from test_ops import COMPILED, SMOOTH
 from tgraph.compiler.targets.cuda.device_library import library_text
 from tgraph.compiler.targets.cuda.module_text import module_text
@@ -19,7 +20,7 @@ import tgraph as tg
 
 pytestmark = pytest.mark.slow
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
-CHUNKS = 32
+CHUNKS = 16
 DERIVED = [case for case in SMOOTH if case.compiles]
 # Of a thread: with more, less than a quarter of a multiprocessor's threads would fit.
 MOST_REGISTERS = 128
@@ -83,11 +84,11 @@ def sources(chunk: int, graphs: int, first: int) -> Iterator[tuple[str, CudaProg
 
     Those that keep rows in shared memory differ by architecture, and are compiled at once.
     """
-    for case in COMPILED[chunk::CHUNKS]:
+    for case in sampled(COMPILED, 2)[chunk::CHUNKS]:
         yield case.name, program_of(*forward(case))[0]
-    for case in DERIVED[chunk::CHUNKS]:
+    for case in sampled(DERIVED, 2, 1)[chunk::CHUNKS]:
         yield f"gradient of {case.name}", program_of(*gradient(case))[0]
-    for seed in range(first + chunk, first + graphs // 4, CHUNKS):
+    for seed in range(first + chunk, first + graphs // 6, CHUNKS):
         graph = case_of(program_of_seed(seed)).graph
         program = cuda_program(graph)
         if any(launch.shared for launch in program.launches):
