@@ -1,10 +1,10 @@
 """Functions of tensors that run as one plan in eager mode.
 
 A function marked by `planned` runs as it is written the first time that it is called with arguments
-of a certain signature. From the second time on it is a compiled plan (`eager_plan.py`), looked up
-by that signature: types, strides and what requires grad of tensors, on a CUDA device whether
-vectors can be loaded from where they begin, and the values of all else but floats, which the plan
-reads at each call.
+of a certain signature, unless they are large. From the second time on it is a compiled plan
+(`eager_plan.py`), looked up by that signature: types, strides and what requires grad of tensors, on
+a CUDA device whether vectors can be loaded from where they begin, and the values of all else but
+floats, which the plan reads at each call.
 """
 
 from __future__ import annotations
@@ -147,8 +147,10 @@ class Planned:
         leaves, found = (*args, *kwargs.values()), self.table.plans.get(key)
         if found is None:
             kept = _kept(leaves)
-            self.table.remember(key, Once(kept) if _can_be_planned(leaves) else Never(kept))
-            return None
+            found = Once(kept) if _can_be_planned(leaves) else Never(kept)
+            self.table.remember(key, found)
+            if _elements(kept) < _LARGE:
+                return None
         if type(found) is not Once:
             return None
         plan: EagerPlan | None = self.table.make(lambda: self._made_of(key, args, kwargs))
@@ -209,6 +211,9 @@ class _ByValue(Entry):
         return made
 
 
+_LARGE = 1 << 24
+"""Elements of arguments from which on a plan is worth compiling for a single call: the memory that
+steps hand to each other is in it no longer."""
 _ndarray = np.ndarray
 _NOT_IN_PLANS = (Node, MetaArray, NoElements)
 _PLAIN = frozenset({int, bool, str, type(None)})
@@ -218,6 +223,10 @@ _BY_IDENTITY = frozenset({TensorType, DType, Device})
 def _kept(leaves: Sequence[Any]) -> list[Any]:
     tensors = (each._type if isinstance(each, Tensor) else each for each in leaves)
     return [each for each in tensors if type(each) in _BY_IDENTITY]
+
+
+def _elements(kept: Sequence[Any]) -> int:
+    return sum(each.numel for each in kept if type(each) is TensorType)
 
 
 def _can_be_planned(leaves: Sequence[Any]) -> bool:

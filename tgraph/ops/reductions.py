@@ -53,17 +53,29 @@ def sum(
     >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]).sum(dim=0)
     tensor([4., 6.])
     """
-    return _accumulated(p.sum_, input, _axes(input, dim, "sum"), keepdim, dtype)
+    return _accumulated("sum", input, _axes(input, dim, "sum"), keepdim, dtype)
 
 
 def _accumulated(
-    primitive: Primitive, x: Tensor, axes: tuple[int, ...], keepdim: bool, dtype: DType | None
+    name: str, x: Tensor, axes: tuple[int, ...], keepdim: bool, dtype: DType | None
 ) -> Tensor:
+    own = x._type.dtype
     if dtype is None:
-        dtype = x._type.dtype if x._type.dtype.is_differentiable else int64
-    if dtype is bool_:  # of truth values: whether any is true, or all are
-        primitive = p.any_ if primitive is p.sum_ else p.all_
+        dtype = own if own.is_differentiable else int64
+    reduced = _cast_and_reduced if dtype is own else _in_one_kernel
+    return reduced(x, name, axes, keepdim, dtype)
+
+
+def _cast_and_reduced(
+    x: Tensor, name: str, axes: tuple[int, ...], keepdim: bool, dtype: DType
+) -> Tensor:
+    primitive = (_OF_TRUTH if dtype is bool_ else _OF_NUMBERS)[name]
     return _reduce(primitive, cast(x, dtype), axes, keepdim)
+
+
+_in_one_kernel = planned(_cast_and_reduced)  # which stores no wider elements
+_OF_NUMBERS = {"sum": p.sum_, "prod": p.prod}
+_OF_TRUTH = {"sum": p.any_, "prod": p.all_}  # whether any is true, or all are
 
 
 @public(method=True, out=True)
@@ -71,7 +83,7 @@ def prod(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
     """The product; integers and booleans multiply to int64."""
-    return _accumulated(p.prod, input, _axes(input, dim, "prod"), keepdim, dtype)
+    return _accumulated("prod", input, _axes(input, dim, "prod"), keepdim, dtype)
 
 
 @public(method=True, out=True)
