@@ -38,7 +38,7 @@ ABSENT: dict[str, str] = {
         nn\.functional\.sparse_support_notes
         """,
     "where memory lies: storages have their own classes": r"""
-        Tensor\.(?:as_subclass|module_load)
+        Tensor\.module_load
         Storage StorageBase to_dlpack nn\.utils\.convert_conv\dd_weight_memory_format
         """,
     "devices are the CPU and CUDA": r"""

@@ -70,6 +70,47 @@ x = T.arange(4.0); y = T.from_dlpack(x.__dlpack__(copy=True)).fill_(7); [x, y]
 x = T.arange(4.0); y = T.from_dlpack(x.__dlpack__(stream=-1, max_version=(1, 0))).fill_(7); [x, y]
 c = T.utils.dlpack.to_dlpack(T.ones(2, dtype=T.int16)); T.utils.dlpack.from_dlpack(c)
 c = T.utils.dlpack.to_dlpack(T.ones(2)); x = T.from_dlpack(c); T.from_dlpack(c)
+T.zeros_like(T.ones(2, 3, 4, 5).to(memory_format=T.channels_last)).stride()
+[f(T.ones(2, 3).t()).stride() for f in (T.ones_like, T.empty_like, T.rand_like, T.randn_like)]
+T.zeros_like(T.ones(2, 3).t(), memory_format=T.contiguous_format).stride()
+T.rand_like(T.ones(2, 3, 4, 5), memory_format=T.channels_last).stride()
+[T.empty(s, memory_format=T.channels_last).stride() for s in ((2, 3, 4, 5), (1, 2, 3, 4))]
+T.empty(4, memory_format=T.channels_last)
+x = T.ones(4); x.resize_(1, 3, 4, 5, memory_format=T.channels_last).stride()
+x = T.ones(1, 2, 3, 4); x.resize_(1, 2, 3, 4, memory_format=T.channels_last).stride()
+x = T.ones(4); x.resize_(4, memory_format=T.channels_last)
+y = T.empty(2, 3, 1, 2, memory_format=T.channels_last); y.resize_as_(T.ones(2, 3, 4, 5)).stride()
+x = T.ones(9); [x.as_strided((1, 2), (7, 2)).stride(), x.set_(x, 1, (1, 2), (5, 1)).stride()]
+p = T.nn.Parameter(T.ones(2)); p.data = T.zeros(3, dtype=T.int64)
+p = T.nn.Parameter(T.ones(2)); p.data = 3
+x = T.ones(2); x.requires_grad = 1
+x = T.ones(2, requires_grad=True); x.set_(T.ones(3))
+T.ones(1).set_(5)
+[T.ones(0).data_ptr(), T.ones(4)[2:2].data_ptr(), T.ones(0).untyped_storage().data_ptr()]
+x = T.arange(4.0); s = x.untyped_storage(); [s[-1], s.is_pinned(), s.is_sparse, s.filename]
+x = T.arange(4.0); s = x.untyped_storage(); s[100]
+x = T.arange(4.0); s = x.untyped_storage(); s["a"]
+x = T.arange(4.0); s = x.untyped_storage(); s[0] = 300; s[0]
+x = T.arange(4.0); x.storage().copy_(T.ones(4, dtype=T.int64).storage())
+x = T.arange(4.0); [x._typed_storage().pickle_storage_type(), x.storage().is_pinned()]
+T.FloatStorage.from_buffer(b"\\0\\0\\x80\\x3f", "little").tolist()
+T.UntypedStorage.from_buffer(b"\\0\\0\\1\\2", "big", dtype=T.int16).tolist()
+s = T.ones(2).untyped_storage(); s.byteswap(T.float32); s.tolist()
+T.UntypedStorage(-1)
+[T.Tensor(T.Size([2, 1])).shape, T.Tensor(size=(2,)).shape, T.Tensor(T.ones(2).untyped_storage())]
+T.Tensor(2.5)
+T.Tensor("a")
+T.Tensor(2, device="meta")
+T.Size("a")
+T.Size([1.5])
+T.Size([T.tensor(1)])
+T.tensor(1.0).size(0)
+T.ones(2).size("a")
+pickle.loads(pickle.dumps(T.ones(2, 3, device="meta").t())).stride()
+x = T.nn.UninitializedParameter(); [x.half().dtype, x.double().dtype]
+x = T.zeros(1); x.__setstate__((T.ones(2), 0, {}, True, None)); [x, x.requires_grad]
+x = T.ones(1); x.__setstate__((T.arange(4.0).untyped_storage(), 1, (2,), (1,))); x
+T.nn.Parameter(T.ones(2)).as_subclass(T.Tensor).is_leaf
 T.zeros(2, 0, dtype=T.bool)
 T.zeros(2, 0, 3, dtype=T.complex64, requires_grad=True) * 1
 T.tensor([[1000.5 - 1487j, -29.25 - 7099j, -4183 + 4634j]] * 2, dtype=T.complex128)

@@ -294,6 +294,8 @@ def requires_grad(self: Tensor) -> bool:
 
 
 def set_requires_grad(self: Tensor, value: bool) -> None:
+    if not isinstance(value, bool):
+        raise RuntimeError(f"requires_grad must be a bool, got {type(value).__name__}")
     requires_grad_(self, value)
 
 
@@ -346,7 +348,8 @@ def get_grad(self: Tensor) -> Tensor | None:
 def set_grad(self: Tensor, value: Tensor | None) -> None:
     if value is not None:
         if not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value)}")
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type "
+                            f"{type(value).__name__}")  # fmt: skip
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value._type.shape != self._type.shape:

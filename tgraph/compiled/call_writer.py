@@ -540,6 +540,8 @@ class CallWriter:
                 views = OpenViews(ref.steps) if is_open else array_views(ref.steps)
                 how = f"{self._const(views)}, {ref.differentiable}, {ref.apart}"
                 self._views.append(f"{name} = view_of({base}, {steps}, {how})")
+                if ref.like is not None:
+                    self._views.append(f"{name}.__class__ = {self._const(ref.like.kind)}")
                 if ref.leaf:
                     self._views.append(f"{name}._requires_grad = True")
                 elif ref.history is not None:

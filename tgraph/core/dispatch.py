@@ -14,6 +14,7 @@ from typing import Any, cast
 from ..compiler.ir import Family, IRTypeError, Primitive, TensorType, infer_type
 from ..compiler.ir import primitives as p
 from ..runtime.device import CPU, Device
+from .classes import like, pass_on
 from .context import ALIASING, Context
 from .eager_context import EAGER, constant, current_context
 from .layouts import sparse_coo
@@ -23,7 +24,7 @@ from .record import FREED, Edge, Record, Saved
 from .saved_tensors import Hooks, Packed, pack_saved, packs
 from .sparse_tensor import NotOnSparseError, SparseType, of_sparse
 from .state import state
-from .tensor import Tensor, View, ViewStep, intern_type, storage_of, wrap
+from .tensor import PASSED_ON, Tensor, View, ViewStep, intern_type, storage_of, wrap
 from .vjp_rules import RULES, Operation, Saves
 
 # --- apply -------------------------------------------------------------------------------------
@@ -104,10 +105,14 @@ def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Tensor:
     value = context.evaluate(primitive, tensors, attrs, type_)
     if type(type_) is tuple:
         results = tuple(map(wrap, value, type_))
+        if PASSED_ON:
+            pass_on(tensors, results)
         if recorded and state.grad_enabled:
             attach(primitive, tensors, attrs, results)
         return results  # type: ignore[return-value]
     result = wrap(value, type_)
+    if PASSED_ON:
+        pass_on(tensors, (result,))
     if primitive in ALIASING:
         _link_view(context, primitive, tensors[0], attrs, result)
     if recorded and state.grad_enabled:
@@ -218,7 +223,7 @@ def without_record(input: Tensor) -> Tensor:
 
 def _shared(input: Tensor, value: Any) -> Tensor:
     view = input._view
-    result = wrap(value, input._type)
+    result = like(input, wrap(value, input._type))
     base, steps = (input, ()) if view is None else (view.base, view.steps)
     result._view = View(base, steps, differentiable=False)
     return result
@@ -226,7 +231,7 @@ def _shared(input: Tensor, value: Any) -> Tensor:
 
 def twin_of(tensor: Tensor, value: Any) -> Tensor:
     """A handle of `value`, with the history of `tensor`."""
-    twin = wrap(value, tensor._type)
+    twin = like(tensor, wrap(value, tensor._type))
     twin._record, twin._index = tensor._record, tensor._index
     twin._requires_grad = tensor._requires_grad
     if tensor._requires_grad and tensor._record is None:  # a leaf, where gradients end

@@ -30,6 +30,7 @@ from ..runtime.cuda.memory import when_full
 from ..runtime.device import CPU, META, Device
 from ..runtime.dtypes import DType, from_numpy_dtype, int64, uint8
 from ..runtime.meta import MetaArray, NoElementsError
+from .classes import like
 from .context import ALIASING, GRAPHS, Context
 from .out_of_memory import note
 from .state import state
@@ -96,7 +97,7 @@ class EagerContext(Context):
         result = ARRAY_FUNCTIONS[primitive.name](np, *values, **attrs)
         if type(result) is not _ndarray:
             result = _as_arrays(result)
-        elif dense and result.flags.c_contiguous:
+        elif dense and result.flags.c_contiguous and not (primitive is p.copy and attrs):
             return result
         return result if primitive in ALIASING else _in_order(primitive, values, attrs, result)
 
@@ -120,7 +121,8 @@ class EagerContext(Context):
         with current(device):
             found = value.nonzero() if device.is_host else when_full(value.nonzero)
             found = [contiguous(each) for each in found]
-        return tuple(wrap(each, intern_type(each.shape, int64, device)) for each in found)
+        made = [wrap(each, intern_type(each.shape, int64, device)) for each in found]
+        return tuple(like(tensor, each) for each in made)
 
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
         constants = backend.kept() if device.type == "cuda" else _constants
@@ -245,10 +247,13 @@ def _in_order(primitive: Primitive, values: list[Any], attrs: dict[str, Any], re
         return tuple(map(contiguous, result))
     if result.ndim < 2 or not result.size:
         return contiguous(result)
-    if "strides" in attrs:
+    if primitive is p.copy and "strides" in attrs:
+        strides = attrs["strides"]
+    elif "strides" in attrs:  # of windows
         return contiguous(result)
-    operands = [(each.shape, each.strides, each.itemsize) for each in values]
-    strides = _wanted_strides(primitive, result.shape, *operands)
+    else:
+        operands = [(each.shape, each.strides, each.itemsize) for each in values]
+        strides = _wanted_strides(primitive, result.shape, *operands)
     wanted = tuple(stride * result.itemsize for stride in strides)
     if result.strides == wanted:
         return result

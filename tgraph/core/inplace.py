@@ -18,6 +18,7 @@ from ..compiler.ir.shapes import are_same, broadcastable_to, contiguous_strides
 from ..runtime.arrays import copy_of, transfers_without_waiting
 from ..runtime.device import META
 from .autocast import no_autocast
+from .classes import like
 from .complex_parts import of_pairs
 from .context import use_context
 from .dispatch import apply, check_devices, edge_of, settled, without_history
@@ -82,7 +83,7 @@ def applied(
 def _as_it_is(target: Tensor) -> Tensor:
     """A handle to the value and history of `target` that later writes do not change."""
     settled(target)
-    twin = wrap(current_context().value_of(target), target._type)
+    twin = like(target, wrap(current_context().value_of(target), target._type))
     twin._record, twin._index = target._record, target._index
     twin._requires_grad, twin._storage = target._requires_grad, Storage()
     return twin
@@ -495,6 +496,12 @@ def detach_(self: Tensor) -> Tensor:
 
 def set_data(self: Tensor, new: Tensor) -> None:
     """Assignment to `.data`: this handle shows the memory of `new`; its gradient state stays."""
+    if not isinstance(new, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
+    if self._requires_grad and not new._type.dtype.is_differentiable:
+        raise RuntimeError(
+            "data set to a tensor that requires gradients must be floating point or complex dtype"
+        )
     context = current_context()
     if context.tracing:
         if new._type != self._type:

@@ -2,7 +2,7 @@
 
 PyTorch knows NumPy's names of common arguments (`axis`, `keepdims`, `x`), takes sizes and
 dimensions one by one or by name, and has some names that only one function uses. What has no
-meaning here, such as the order of dimensions in memory, is accepted and passed over.
+meaning here, such as the order of dimensions in memory of casts, is accepted and passed over.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ for _name in ("tensor_split", "hsplit", "vsplit", "dsplit"):
 for _name in _CASTS.split():
     _OF_ONE[_name] = {"memory_format": IGNORED}
 for _name in _MAKES.split():
-    _OF_ONE[_name] = _MEMORY
+    _OF_ONE[_name] = dict(_MEMORY)
+    if _name == "empty" or _name.endswith("_like"):  # which have orders in memory
+        del _OF_ONE[_name]["memory_format"]
 for _own, _functions in _OF_SIZES.items():
     for _name in _functions:
         _OF_ONE[_name] = {_own: SIZES, **_OF_ONE.get(_name, {})}

@@ -38,8 +38,13 @@ class MemoryFormat:
     def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Those of a tensor of `shape`."""
         axes = self.axes(shape)
-        ordered = contiguous_strides(tuple(shape[axis] for axis in axes))
-        return tuple(ordered[axes.index(axis)] for axis in range(len(shape)))
+        if not self._order:
+            return contiguous_strides(shape)
+        found, step = {}, 1
+        for axis in reversed(axes):  # axes without elements are stepped over with 0, as there
+            found[axis] = step
+            step = step * shape[axis]
+        return tuple(found[axis] for axis in range(len(shape)))
 
     def fits(self, ndim: int) -> bool:
         """Whether tensors of `ndim` dimensions can have it."""

@@ -25,11 +25,12 @@ from ..runtime.device import META, Device
 from ..runtime.dtypes import DType
 from ..runtime.meta import MetaArray
 from .autocast import run_cast
+from .classes import class_of
 from .dispatch import refresh_view
 from .plan_table import Entry, Never, Once, Plan, PlanTable
 from .sparse_tensor import NoElements
 from .state import state
-from .tensor import Tensor
+from .tensor import PASSED_ON, Tensor
 from .traced_float import Specialize
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class Planned:
                 if reads is not None:  # a function of users, whose operations cast by themselves
                     return function(*args, **kwargs)
                 return run_cast(name, call, args, kwargs)
+            if PASSED_ON and class_of((*args, *kwargs.values())) is not Tensor:
+                return function(*args, **kwargs)  # step by step, each of which passes it on
             context = state.context
             if context is not None:
                 if writes and not kwargs:

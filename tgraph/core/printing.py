@@ -15,7 +15,7 @@ from ..runtime.meta import MetaArray
 from ..runtime.records import record, replace
 from .dispatch import settled
 from .record import type_name
-from .tensor import Lifted, Tensor
+from .tensor import PASSED_ON, Lifted, Tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -169,10 +169,10 @@ def format_array(array: Array, dtype: DType, indent: int) -> str:
     return _text_of(array, indent, formatter, summarise)
 
 
-def tensor_repr(self: Tensor) -> str:
-    """The elements, and what sets this tensor apart from a plain one."""
+def tensor_repr(self: Tensor, name: str = "") -> str:
+    """The elements, and what sets this tensor apart from a plain one; `name` is that of a class."""
     value, dtype = self._value, self._type.dtype
-    prefix = "tensor("
+    prefix = f"{name or (type(self).__name__ if type(self) in PASSED_ON else 'tensor')}("
     if isinstance(value, Node):
         return f"<traced tensor {self._type} from {value.where}>"
     if isinstance(value, Lifted):

@@ -16,7 +16,7 @@ from ..runtime.device import Device
 from ..runtime.dtypes import DType
 from . import pytree
 from .layouts import Layout, sparse_coo, sparse_csc, sparse_csr
-from .tensor import Tensor
+from .tensor import Tensor, blank
 
 _WAY_OUT = "to_dense() gives a tensor that has all elements; docs/sparse.md lists what is there"
 
@@ -91,6 +91,7 @@ class SparseTensor(Tensor):
     """
 
     __slots__ = ("_coalesced", "_elements", "_layout", "_positions", "_rows")
+    _is_passed_on = False
 
     _positions: tuple[Tensor, ...]
     _elements: Tensor
@@ -110,7 +111,7 @@ class SparseTensor(Tensor):
         def is_coalesced(self) -> bool: ...
         def _nnz(self) -> int: ...
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __new__(cls, *args: Any, **kwargs: Any) -> SparseTensor:
         raise TypeError("make a sparse tensor with tgraph.sparse_coo_tensor or to_sparse()")
 
     @property
@@ -140,7 +141,7 @@ def make_sparse(
     coalesced: bool = True,
 ) -> SparseTensor:
     """The handle of a sparse tensor, of parts that are known to fit."""
-    made: SparseTensor = Tensor.__new__(SparseTensor)  # type: ignore[assignment]
+    made = blank(SparseTensor)
     made._value = _MEMORY[layout]
     made._layout, made._positions, made._elements = layout, positions, elements
     made._type = sparse_type(tuple(shape), elements._type.dtype, elements._type.device)

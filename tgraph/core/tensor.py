@@ -7,8 +7,8 @@ function of a module named after its family.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,9 @@ class Size(tuple[int, ...]):
 
     __slots__ = ()
 
+    def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
+        return tuple.__new__(cls, [_whole(at, each) for at, each in enumerate(sizes)])
+
     def numel(self) -> int:
         total = 1
         for size in self:
@@ -38,7 +41,7 @@ class Size(tuple[int, ...]):
 
     def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)
-        return Size(found) if isinstance(key, slice) else found
+        return tuple.__new__(Size, found) if isinstance(key, slice) else found
 
     def __add__(self, other: Any) -> Any:
         found = tuple.__add__(self, other)
@@ -56,6 +59,16 @@ class Size(tuple[int, ...]):
         return f"tgraph.Size({list(self)})"
 
     __str__ = __repr__
+
+
+def _whole(at: int, size: Any) -> Any:
+    """An item of a Size, which may be one that a trace leaves open."""
+    if type(size) is int:
+        return size
+    if not hasattr(size, "__index__"):
+        kind = type(size).__name__
+        raise TypeError(f"tgraph.Size() takes an iterable of 'int' (item {at} is '{kind}')")
+    return int(size) if isinstance(size, (Tensor, np.integer)) else size
 
 
 class Storage:
@@ -184,6 +197,10 @@ class Lifted:
         return tuple(stride * self.itemsize for stride in own)
 
 
+PASSED_ON: set[type] = set()
+"""Classes of users, which the results of operations have, too: see `classes.py`."""
+
+
 class Tensor:
     """A multi-dimensional array of one dtype, recorded for gradients where they are asked for.
 
@@ -222,16 +239,13 @@ class Tensor:
     _view: View | None
     _hooks: Any
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        self = object.__new__(cls)
-        self._record = None
-        self._index = 0
-        self._requires_grad = False
-        self._grad = None
-        self._storage = None
-        self._view = None
-        self._hooks = None
-        return self
+    # Whether what operations give of tensors of this class is of it: see `classes.py`.
+    _is_passed_on = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls._is_passed_on:
+            PASSED_ON.add(cls)
 
     __hash__ = object.__hash__
 
@@ -242,7 +256,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of every dimension."""
-        return Size(self._type.shape)
+        return tuple.__new__(Size, self._type.shape)
 
     @property
     def dtype(self) -> DType:
@@ -339,12 +353,33 @@ class Tensor:
             return self.shape
         ndim = len(self._type.shape)
         bound = max(ndim, 1)
-        if not -bound <= dim < bound or ndim == 0:
+        if not isinstance(dim, (int, np.integer)):
+            kind = type(dim).__name__
+            raise TypeError(f"size(): argument 'dim' (position 1) must be int, not {kind}")
+        if ndim == 0:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        if not -bound <= dim < bound:
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], "
                 f"but got {dim})"
             )
         return self._type.shape[dim]
+
+
+_AnyTensor = TypeVar("_AnyTensor", bound=Tensor)
+
+
+def blank(cls: type[_AnyTensor]) -> _AnyTensor:
+    """A handle of a class, without a value and a type yet."""
+    self = _new(cls)
+    self._record = None
+    self._index = 0
+    self._requires_grad = False
+    self._grad = None
+    self._storage = None
+    self._view = None
+    self._hooks = None
+    return self
 
 
 _TYPES: dict[Any, TensorType] = {}

@@ -15,6 +15,7 @@ import numpy as np
 from ..compiler.ir import primitives as p
 from ..compiler.ir.layouts import view_strides
 from ..runtime.array_functions_movement import slices_of
+from .classes import like
 from .dispatch import apply, detached, link_view, settled
 from .eager_context import ARRAY_FUNCTIONS, array_type, current_context
 from .state import state
@@ -54,7 +55,7 @@ def shown(base: Tensor, steps: tuple[ViewStep, ...], views: ArrayViews) -> Tenso
         return base
     for view in views:
         value = view(value)
-    result = wrap(value, array_type(value, base._type.device))
+    result = like(base, wrap(value, array_type(value, base._type.device)))
     link_view(base, steps, result)
     return result
 

@@ -11,11 +11,12 @@ import numpy as np
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
 from ..core.eager_context import array_type, current_context
-from ..core.tensor import Tensor, refuse_inference_leaf, storage_of
+from ..core.printing import tensor_repr
+from ..core.tensor import PASSED_ON, Tensor, blank, refuse_inference_leaf, storage_of
 from ..ops.creation import empty
 from ..ops.pickling import deepcopy_alone, rebrand, rebuild_from_type
 from ..runtime.device import Device
-from ..runtime.dtypes import DType
+from ..runtime.dtypes import DType, bfloat16, float16, float32, float64
 
 Self = TypeVar("Self", bound="UninitializedTensorMixin")
 
@@ -33,12 +34,15 @@ class Parameter(Tensor):
     """
 
     __slots__ = ()
+    _is_passed_on = False
 
-    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        self = blank(cls)
         if data is None:
             self._value = np.empty(0, np.float32)
             self._type = array_type(self._value)
         elif isinstance(data, Tensor):
+            _refuse_class("Parameter", data)
             replace_value(self, data)
         else:
             raise TypeError(f"Parameter expected a Tensor as data, got {type(data).__name__}")
@@ -50,6 +54,7 @@ class Parameter(Tensor):
             refuse_inference_leaf(self)
         self._requires_grad = requires_grad
         current_context().made(self)
+        return self
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         hooks: OrderedDict[str, Any] = OrderedDict()  # which PyTorch's files have room for
@@ -64,7 +69,9 @@ class Parameter(Tensor):
     __deepcopy__ = deepcopy_alone
 
     def __repr__(self) -> str:
-        return "Parameter containing:\n" + super().__repr__()
+        if type(self) is Parameter:
+            return "Parameter containing:\n" + tensor_repr(self)
+        return f"Parameter containing:\nParameter({tensor_repr(self, type(self).__name__)})"
 
     __str__ = __repr__
 
@@ -99,15 +106,29 @@ class Buffer(Tensor):
     """
 
     __slots__ = ("persistent",)
+    _is_passed_on = False
 
-    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        self = blank(cls)
         if data is None:
             self._value = np.empty(0, np.float32)
             self._type = array_type(self._value)
         else:
+            _refuse_class("Buffer", data)
             replace_value(self, data.detach())
         self.persistent = persistent
         self._requires_grad = data is not None and data.requires_grad
+        return self
+
+
+def _refuse_class(kind: str, data: Tensor) -> None:
+    """TypeError for data of a class of a user's: a parameter has a class of its own."""
+    if type(data) in PASSED_ON:
+        name = type(data).__name__
+        raise TypeError(
+            f"{kind}() expected a plain Tensor, got {name}: a tensor has one class. Use "
+            f"data.as_subclass(tgraph.Tensor), or derive {name} from {kind}"
+        )
 
 
 def replace_value(tensor: Tensor, data: Tensor) -> None:
@@ -137,13 +158,15 @@ class UninitializedTensorMixin:
     __slots__ = ()
     cls_to_become: type[Tensor]
 
-    def __init__(
-        self, requires_grad: bool = True, device: Any = None, dtype: DType | None = None
-    ) -> None:
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: DType | None = None
+    ) -> Any:
+        self: Any = blank(cls)  # type: ignore[type-var]
         like = empty(0, device=device, dtype=dtype)
         _TYPE.__set__(self, like._type)
         self._value = like._value
         self._requires_grad = requires_grad
+        return self
 
     def materialize(self, shape: Sequence[int], device: Any = None, dtype: Any = None) -> None:
         """Become a tensor of `shape`, whose values are still to be given."""
@@ -200,6 +223,24 @@ class UninitializedTensorMixin:
         device = self.device if device is None else device
         return type(self)(self._requires_grad, device, self.dtype if dtype is None else dtype)
 
+    def half(self: Self) -> Self:
+        return self.to(dtype=float16)
+
+    def float(self: Self) -> Self:
+        return self.to(dtype=float32)
+
+    def double(self: Self) -> Self:
+        return self.to(dtype=float64)
+
+    def bfloat16(self: Self) -> Self:
+        return self.to(dtype=bfloat16)
+
+    def cpu(self: Self) -> Self:
+        return self.to("cpu")
+
+    def cuda(self: Self, device: Any = None) -> Self:
+        return self.to("cuda" if device is None else device)
+
     def share_memory_(self) -> NoReturn:
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. "
@@ -240,12 +281,13 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape is decided by the first input; see `LazyModuleMixin`."""
 
     __slots__ = ()
+    _is_passed_on = False
     cls_to_become = Tensor
 
-    def __init__(
-        self, requires_grad: bool = False, device: Any = None, dtype: DType | None = None
-    ) -> None:
-        super().__init__(requires_grad, device, dtype)
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: DType | None = None
+    ) -> Any:
+        return super().__new__(cls, requires_grad, device, dtype)
 
 
 def become(what: Any, kind: type[Any]) -> None:

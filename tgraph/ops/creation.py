@@ -9,13 +9,17 @@ import numpy as np
 
 from ..compiler.ir import Node, promotion
 from ..compiler.ir import primitives as p
+from ..compiler.ir.layouts import result_strides
+from ..compiler.ir.shapes import are_same, contiguous_strides
+from ..core.classes import like
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import current_context, stored
+from ..core.memory_format import MemoryFormat, preserve_format
 from ..core.operands import cast, is_scalar, on_device
 from ..core.overlap import Span
 from ..core.public import public
 from ..core.sparse_tensor import SPARSE_RULES, NotOnSparseError, SparseTensor
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, strides_of
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, bool_, complex128, float64, int64
 from . import elementwise as e
@@ -91,7 +95,12 @@ def empty(
     memory_format: Any = None,
 ) -> Tensor:
     """A tensor whose elements have no particular value: here, zeros."""
-    return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
+    made = zeros(*size, dtype=dtype, device=device)
+    if memory_format is not None:
+        if memory_format is preserve_format:
+            raise RuntimeError("Unsupported memory format: preserve_format")
+        made = laid_out(made, memory_format.strides(made._type.shape))
+    return finished(made, requires_grad)
 
 
 @public()
@@ -104,11 +113,32 @@ def full_like(
     requires_grad: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """`full` with the shape, dtype and device of `input`."""
+    """`full` with the shape, dtype, device and order in memory of `input`."""
     if type(input) is SparseTensor:
         raise NotOnSparseError("full_like", input._layout)
     options = options_like(input, {"dtype": dtype, "device": device})
-    return full(input._type.shape, fill_value, requires_grad=requires_grad, **options)
+    made = full(input._type.shape, fill_value, **options)
+    return finished(made_like(input, made, memory_format), requires_grad)
+
+
+def made_like(input: Tensor, made: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
+    """A new tensor in the order of `input`, or as `memory_format` says, and of its class."""
+    shape, array = input._type.shape, input._value
+    if memory_format is None and type(array) is np.ndarray and array.flags.c_contiguous:
+        return like(input, made)
+    if memory_format is None or memory_format is preserve_format:
+        strides = result_strides(p.copy, {}, shape, [(shape, strides_of(input))])
+    else:
+        strides = memory_format.strides(shape)
+    return like(input, laid_out(made, strides))
+
+
+def laid_out(made: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """A new tensor with these strides."""
+    shape = made._type.shape
+    if are_same(strides, contiguous_strides(shape)) or 0 in shape:
+        return made
+    return apply(p.copy, made, strides=strides)
 
 
 @public()
@@ -137,7 +167,7 @@ def empty_like(input: Tensor, **options: Any) -> Tensor:
 @public(function=False, method=True)
 def new_full(input: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
     """A tensor of `size` and one value, with the dtype and device of `input` unless given."""
-    return full(size, fill_value, **options_like(input, options))
+    return like(input, full(size, fill_value, **options_like(input, options)))
 
 
 @public(function=False, method=True)
@@ -199,7 +229,7 @@ def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
 @public(function=False, method=True)
 def new_empty_strided(input: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
     """As `empty_strided`, with the dtype and device of `input` unless given."""
-    return empty_strided(size, stride, **options_like(input, options))
+    return like(input, empty_strided(size, stride, **options_like(input, options)))
 
 
 @public()

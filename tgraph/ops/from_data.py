@@ -11,6 +11,7 @@ import numpy as np
 from ..compiler.ir import primitives as p
 from ..compiler.ir import promotion
 from ..compiler.ir.dim import SymInt
+from ..core.classes import like
 from ..core.dispatch import apply
 from ..core.eager_context import array_type, current_context
 from ..core.operands import cast, on_device
@@ -54,6 +55,7 @@ def tensor(
             stacklevel=2,
         )
         data = data.detach()
+        data.__class__ = Tensor
     elif device is None and is_cuda_array(data):
         device = from_cuda_array(data)._type.device
     data, dtype = _of_others(data, as_dtype(dtype))
@@ -294,4 +296,4 @@ def from_cuda_array(array: Any) -> Tensor:
 @public(function=False, method=True)
 def new_tensor(input: Tensor, data: Any, **options: Any) -> Tensor:
     """`tensor(data)`, with the dtype and device of `input` unless given."""
-    return tensor(data, **options_like(input, options))
+    return like(input, tensor(data, **options_like(input, options)))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import return_types
+from ..core.classes import like
 from ..core.eager_context import current_context
 from ..core.operands import require_tensor
 from ..core.out_argument import with_out
@@ -100,7 +101,9 @@ def _histogram(
         )
     columns = m.unbind(points.detach(), 1)
     edges = tuple(
-        _edges(name, column, each, None if ends is None else ends[2 * at : 2 * at + 2])
+        like(
+            points, _edges(name, column, each, None if ends is None else ends[2 * at : 2 * at + 2])
+        )
         for at, (column, each) in enumerate(zip(columns, bins))
     )
     place, inside = creation.zeros_like(columns[0]).long(), None

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import are_same, broadcastable_to, is_one
+from ..core.classes import like
 from ..core.dispatch import apply, link_view, settled
 from ..core.eager_context import constant, current_context, stored
 from ..core.inplace import assign, prepare_direct_write, replace, write_directly
@@ -79,7 +80,7 @@ def _shown(x: Tensor, index: Any) -> Tensor | None:
         if 1 in shown and (left or not array.flags.c_contiguous):
             return None  # a reshape may give other strides to axes of one element
         made += (ViewStep(p.reshape, {"shape": shown}),)
-    result = wrap(array[(*items, ...)], intern_type(shown, dtype, device))
+    result = like(x, wrap(array[(*items, ...)], intern_type(shown, dtype, device)))
     link_view(x, made, result)
     return result
 

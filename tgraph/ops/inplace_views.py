@@ -13,7 +13,13 @@ from typing import Any
 from ..core.dispatch import settled
 from ..core.eager_context import current_context
 from ..core.inplace import check_leaf
-from ..core.memory_format import MemoryFormat, contiguous_format, preserve_format
+from ..core.memory_format import (
+    MemoryFormat,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    preserve_format,
+)
 from ..core.provenance import user_site
 from ..core.public import public
 from ..core.state import state
@@ -106,8 +112,9 @@ def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat = contiguous_
         raise RuntimeError(f"resize_(): expected sizes of at least 0, got {list(shape)}")
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    if settled(self)._type.shape == shape:
+    if settled(self)._type.shape == shape and memory_format is contiguous_format:
         return self
+    strides = _strides(shape, memory_format)
     if current_context().tracing or current_context().lifts:
         raise RuntimeError(
             "resize_() in a traced function: a trace has no memory to resize. Use reshape(), "
@@ -129,7 +136,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat = contiguous_
             storage_of(made).version = 0
         else:
             resize_storage(storage, end)
-    adopt(self, tensor_over(storage, dtype, start, shape, _strides(shape, memory_format)))
+    adopt(self, tensor_over(storage, dtype, start, shape, strides))
     _count(self)
     return self
 
@@ -141,15 +148,25 @@ def _strides(shape: tuple[int, ...], memory_format: MemoryFormat) -> tuple[int, 
 
 
 @public(function=False, method=True)
-def resize_as_(self: Tensor, other: Tensor) -> Tensor:
-    """`resize_` to the sizes of `other`.
+def resize_as_(
+    self: Tensor, other: Tensor, *, memory_format: MemoryFormat = contiguous_format
+) -> Tensor:
+    """`resize_` to the sizes of `other`; with `preserve_format` in its order of memory, too.
 
     >>> import tgraph as tg
     >>> tg.arange(4).resize_as_(tg.zeros(2, 2))
     tensor([[0, 1],
             [2, 3]])
     """
-    return resize_(self, other._type.shape)
+    if memory_format is preserve_format:
+        fits = (channels_last, channels_last_3d)
+        found = [each for each in fits if each.fits(other.ndim) and _has_order(other, each)]
+        memory_format = (*found, contiguous_format)[0]
+    return resize_(self, other._type.shape, memory_format=memory_format)
+
+
+def _has_order(x: Tensor, order: MemoryFormat) -> bool:
+    return m.is_contiguous(x, memory_format=order) and not m.is_contiguous(x)
 
 
 def _become(

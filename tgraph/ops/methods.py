@@ -9,17 +9,17 @@ import numpy as np
 
 from ..autograd import api
 from ..core import inplace, printing, views
+from ..core.classes import refuse_overrides
 from ..core.inplace import overwrite
 from ..core.keywords import with_keywords
 from ..core.operands import SCALARS
 from ..core.overlap import refuse_overlap
 from ..core.public import OPERATIONS, Operation
-from ..core.tensor import Tensor
+from ..core.tensor import Size, Tensor
 from . import (
     comparison,
     complex_numbers,
     conversion,
-    creation,
     creation_options,
     elementwise,
     from_data,
@@ -42,6 +42,7 @@ from . import (
     sparse_rules,
     special_functions,
     storage_views,
+    typed,
     view_copies,
 )
 
@@ -108,6 +109,14 @@ COMPARISONS = {
     "ge": comparison.ge,
 }
 
+
+@staticmethod
+def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
+    """A leaf of a class that shares the memory of `data`."""
+    refuse_overrides(cls)
+    return pickling.rebrand(data.detach(), cls, require_grad)
+
+
 SPECIAL: dict[str, Any] = {
     "__abs__": elementwise.abs,
     "__array__": conversion.to_array,
@@ -115,6 +124,7 @@ SPECIAL: dict[str, Any] = {
     "__complex__": conversion.to_python_complex,
     "__bool__": conversion.to_python_bool,
     "__contains__": conversion.contains,
+    "_make_subclass": _make_subclass,
     "__deepcopy__": pickling.deepcopy,
     "__float__": conversion.to_python_float,
     "__format__": printing.tensor_format,
@@ -130,6 +140,7 @@ SPECIAL: dict[str, Any] = {
     "__repr__": printing.tensor_repr,
     "__reversed__": conversion.backwards,
     "__setitem__": indexing.setitem,
+    "__setstate__": pickling.set_state,
 }
 
 PROPERTIES: dict[str, property] = {
@@ -204,18 +215,22 @@ def _in_place_operator(function: Callable[..., Any], name: str) -> Callable[...,
     return method
 
 
-def _construct(self: Tensor, *args: Any, requires_grad: bool = False) -> None:
+def _construct(
+    cls: type[Tensor],
+    *args: Any,
+    size: Any = None,
+    device: creation_options.DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """`Tensor(2, 3)` has these sizes, `Tensor(data)` the data, as the default float type."""
-    default = creation_options.get_default_dtype()
-    if len(args) == 1 and not isinstance(args[0], (int, np.integer)):
-        data = args[0].detach() if isinstance(args[0], Tensor) else args[0]
-        made = from_data.as_tensor(data, dtype=None if isinstance(args[0], Tensor) else default)
-        made = made if isinstance(args[0], Tensor) else movement.clone(made)
-    else:
-        made = creation.zeros(*(args or (0,)), dtype=default)
-    self._value, self._type = made._value, made._type
-    self._storage, self._view = made._storage, made._view
-    self._requires_grad = requires_grad
+    refuse_overrides(cls)
+    args = args if size is None else (Size(size), *args)
+    if device is not None and creation_options.as_device(device).type != "cpu":
+        raise RuntimeError(f"Tensor() makes tensors on the CPU, not on '{device}': use empty()")
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return pickling.rebrand(args[0].detach(), cls, requires_grad)
+    made = typed.made_of(args, creation_options.get_default_dtype(), device)
+    return pickling.rebrand(made, cls, requires_grad)
 
 
 def install() -> None:
@@ -239,7 +254,7 @@ def install() -> None:
     for name, value in (*SPECIAL.items(), *PROPERTIES.items()):
         setattr(Tensor, name, value)
     functions.FUNCTIONS.update(inplace_functions.functions())
-    Tensor.__init__ = _construct  # type: ignore[method-assign, assignment]
+    Tensor.__new__ = _construct  # type: ignore[method-assign, assignment]
     Tensor.__str__ = Tensor.__repr__  # type: ignore[method-assign]
     sparse_methods.install()
 

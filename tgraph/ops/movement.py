@@ -25,6 +25,7 @@ from ..compiler.ir.shapes import (
     normalize_axes,
     normalize_axis,
 )
+from ..core.classes import like
 from ..core.complex_parts import conjugate
 from ..core.dispatch import apply
 from ..core.eager_context import current_context
@@ -527,7 +528,7 @@ def seen_from_base(view: Tensor, span: Span) -> Tensor | None:
         if base._type.nbytes % view._type.dtype.itemsize:
             return None
         flat = bits_as(flat, view._type.dtype)
-    return strided(slice_axis(flat, 0, span.start, flat._type.shape[0]), span)
+    return like(view, strided(slice_axis(flat, 0, span.start, flat._type.shape[0]), span))
 
 
 def in_order_of_memory(input: Tensor) -> Tensor | None:
@@ -628,9 +629,9 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
 
 @public(function=False, method=True)
 def data_ptr(input: Tensor) -> int:
-    """The address of the first element; 0 on `meta`, where there is none."""
+    """The address of the first element; 0 without elements, and on `meta`."""
     context = current_context()
-    if input.is_meta:
+    if input.is_meta or (not input._type.numel and not context.tracing):
         return 0
     if input.is_cuda and not context.tracing:
         return int(context.value_of(input).data.ptr)

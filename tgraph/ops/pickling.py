@@ -19,11 +19,12 @@ from ..compiler.ir.shapes import contiguous_strides
 from ..core.dispatch import apply, settled
 from ..core.eager_context import current_context
 from ..core.state import state
-from ..core.tensor import Tensor, strides_of
+from ..core.tensor import Tensor, blank, strides_of
 from ..runtime.device import META
 from ..runtime.dtypes import DType
+from .creation import empty_strided
 from .storage import storage_offset, untyped_storage
-from .storage_views import adopt, tensor_over
+from .storage_views import adopt, set_, tensor_over
 from .typed import TypedStorage
 from .typed import storage as typed_storage
 
@@ -94,7 +95,7 @@ def _copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 def rebrand(value: Tensor, cls: type[Tensor], requires_grad: bool) -> Tensor:
     """A handle of a class in the place of a fresh one."""
-    result = cls.__new__(cls)
+    result = blank(cls)
     adopt(result, value)
     result._requires_grad = requires_grad
     return result
@@ -115,7 +116,12 @@ def reduce_for_pickle(self: Tensor, protocol: SupportsIndex) -> tuple[Any, ...]:
                 "suppress this warning",
                 stacklevel=2,
             )
-    rebuild, arguments = reduced(self)
+    if self._type.device is META:
+        shape, dtype, _ = self._type
+        rebuild: Any = rebuild_meta_tensor
+        arguments: Any = (dtype, tuple(shape), strides_of(self), self._requires_grad)
+    else:
+        rebuild, arguments = reduced(self)
     own = self.__dict__
     if type(self) is Tensor and not own:
         return rebuild, arguments
@@ -127,6 +133,27 @@ def reduced(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
     _, *place = _place_of(settled(self))
     hooks: OrderedDict[str, Any] = OrderedDict()  # which PyTorch's files have room for
     return rebuild_tensor, (typed_storage(self), *place, self._requires_grad, hooks)
+
+
+def rebuild_meta_tensor(
+    dtype: DType, size: tuple[int, ...], stride: tuple[int, ...], requires_grad: bool
+) -> Tensor:
+    """A tensor on `meta`, which has no storage."""
+    options = {"dtype": dtype, "device": META, "requires_grad": requires_grad}
+    return empty_strided(size, stride, **options)
+
+
+def set_state(self: Tensor, state: tuple[Any, ...]) -> None:
+    """Become what old pickles of PyTorch tell: a place in a storage, or data and flags."""
+    if settled(self)._record is not None:
+        raise RuntimeError("__setstate__ can be only called on leaf Tensors")
+    if len(state) == 4:
+        set_(self, *state)
+        return
+    if len(state) == 5:
+        self.data = state[0]
+        state = state[3], state[4], state[2]
+    self._requires_grad = bool(state[0])
 
 
 def rebuild_tensor(

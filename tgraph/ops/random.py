@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..compiler.ir import primitives as p
@@ -30,6 +32,7 @@ from .basic_draws import (
     uniform,
     waiting_time,
 )
+from .creation import made_like
 from .creation_options import DeviceLike, as_device, as_dtype, finished
 from .generator import Generator
 
@@ -229,13 +232,13 @@ def _distribution(input: Tensor) -> Tensor:
 @public()
 def rand_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
     """`rand` with the shape, dtype and device of `input`."""
-    return rand(input._type.shape, **_like(input, dtype, options))
+    return _drawn_like(input, partial(rand, input._type.shape), dtype, options)
 
 
 @public()
 def randn_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
     """`randn` with the shape, dtype and device of `input`."""
-    return randn(input._type.shape, **_like(input, dtype, options))
+    return _drawn_like(input, partial(randn, input._type.shape), dtype, options)
 
 
 @public()
@@ -244,10 +247,15 @@ def randint_like(
 ) -> Tensor:
     """`randint` with the shape, dtype and device of `input`."""
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, input._type.shape, **_like(input, dtype, options))
+    return _drawn_like(input, partial(randint, low, high, input._type.shape), dtype, options)
 
 
-def _like(input: Tensor, dtype: Any, options: dict[str, Any]) -> dict[str, Any]:
-    place = options.pop("device", None)
+def _drawn_like(
+    input: Tensor, draw: Callable[..., Tensor], dtype: Any, options: dict[str, Any]
+) -> Tensor:
+    """What `draw` gives of the type of `input` unless another one is given, in its order."""
+    place, memory_format = options.pop("device", None), options.pop("memory_format", None)
+    requires_grad = options.pop("requires_grad", False)
     device = input._type.device if place is None else place
-    return {"dtype": as_dtype(dtype) or input._type.dtype, "device": device, **options}
+    drawn = draw(dtype=as_dtype(dtype) or input._type.dtype, device=device, **options)
+    return finished(made_like(input, drawn, memory_format), requires_grad)

@@ -57,7 +57,7 @@ def share(tensors: Sequence[Tensor]) -> None:
     for each in tensors:
         if not (each.is_cuda or each.is_meta or is_shared(each)) and each._type.numel:
             storage = untyped_storage(root_of(settled(each)))
-            found[storage.data_ptr()] = storage
+            found[storage._cdata] = storage
     move_to_shared(list(found.values()))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
 from ..core import return_types
+from ..core.classes import like
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import constant, current_context
 from ..core.operands import Scalar, cast, plain_scalar, refuse_complex, result_type
@@ -109,7 +110,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         return median(m.reshape(input, -1), 0).values
     if not input._type.shape:
         zero = make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
-        return return_types.median(m.clone(input), zero)
+        return return_types.median(m.clone(input), like(input, zero))
     axis = normalize_axis(dim, input.ndim)
     middle = kthvalue(input, (input._type.shape[axis] + 1) // 2, axis, keepdim)
     if not dtype.is_floating_point:

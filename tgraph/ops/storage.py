@@ -7,6 +7,7 @@ shared is shared when it is read again.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,9 @@ from ..core.overlap import span_of
 from ..core.public import public
 from ..core.tensor import Tensor, root_of, storage_of
 from ..runtime.arrays import copy_elements, copy_of, module_of, place, to_host, transferred
+from ..runtime.cuda.arrays import is_pinned
 from ..runtime.device import CPU, Device
+from ..runtime.dtypes import DType
 from ..runtime.meta import MetaArray
 from .creation_options import DeviceLike, as_device
 from .memory_places import Place, address_of, memory_of, move_all, new_memory
@@ -49,6 +52,8 @@ class UntypedStorage:
         def resize_(self, nbytes: int) -> UntypedStorage: ...
 
     def __init__(self, size: int | Sequence[int] = 0, *, device: DeviceLike = "cpu") -> None:
+        if isinstance(size, int) and size < 0:
+            raise RuntimeError(f"UntypedStorage(): expected at least 0 bytes, got {size}")
         given = np.zeros(size, np.uint8) if isinstance(size, int) else np.array(size, np.uint8)
         self.device = as_device(device)
         self.bytes: Any = place(given.reshape(-1), self.device)
@@ -56,8 +61,8 @@ class UntypedStorage:
         self.released: list[Place] = []
 
     def data_ptr(self) -> int:
-        """The address of the first byte."""
-        return address_of(self.bytes)
+        """The address of the first byte; 0 where there is none."""
+        return address_of(self.bytes) if self.bytes.size else 0
 
     def nbytes(self) -> int:
         """How many bytes there are."""
@@ -68,7 +73,7 @@ class UntypedStorage:
     @property
     def _cdata(self) -> int:
         """What tells one memory from another."""
-        return self.data_ptr()
+        return address_of(self.bytes)
 
     def element_size(self) -> int:
         """Of a byte: 1."""
@@ -77,6 +82,43 @@ class UntypedStorage:
     @property
     def is_cuda(self) -> bool:
         return self.device.type == "cuda"
+
+    @property
+    def is_sparse(self) -> bool:
+        """False: parts of sparse tensors have storages of their own."""
+        return False
+
+    is_sparse_csr = is_hpu = is_sparse
+    filename = None
+
+    def get_device(self) -> int:
+        """The number of the device; -1 for the CPU."""
+        return -1 if self.device.index is None else self.device.index
+
+    def is_pinned(self, device: DeviceLike = "cuda") -> bool:
+        """Whether devices reach this memory by themselves."""
+        return not self.is_cuda and is_pinned(self.bytes)
+
+    def byteswap(self, dtype: DType) -> None:
+        """Turn the bytes of each element of a dtype round; of complex numbers, of both parts."""
+        whole = self.bytes.view(dtype.to_real().numpy)
+        self.bytes[:] = whole.byteswap().view(np.uint8)
+        self.written()
+
+    @classmethod
+    def from_buffer(
+        cls, buffer: Any, byte_order: str, *, dtype: DType, offset: int = 0, count: int = -1
+    ) -> UntypedStorage:
+        """A copy of the bytes of elements of a dtype, which lie in "little" or "big" order."""
+        if byte_order not in ("little", "big", "native"):
+            raise ValueError(
+                f"from_buffer(): expected 'little', 'big' or 'native', got {byte_order!r}"
+            )
+        length = count * dtype.itemsize if count >= 0 else -1
+        made = cls(np.frombuffer(buffer, np.uint8, length, offset))
+        if byte_order not in (sys.byteorder, "native"):
+            made.byteswap(dtype)
+        return made
 
     def tolist(self) -> list[int]:
         """All bytes as numbers."""
@@ -89,11 +131,19 @@ class UntypedStorage:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return storage_over(self.bytes[key], self.device)
-        return int(self.bytes[key])
+        return int(self.bytes[self._at(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.bytes[key] = value
+        value = int(value) % 256 if isinstance(value, (int, np.integer)) else value
+        self.bytes[key if isinstance(key, slice) else self._at(key)] = value
         self.written()
+
+    def _at(self, key: Any) -> int:
+        if not isinstance(key, (int, np.integer)):
+            raise TypeError(f"can't index a tgraph.UntypedStorage with {type(key).__name__}")
+        if not -len(self) <= key < len(self):
+            raise IndexError(f"index {key} out of range for storage of size {len(self)}")
+        return int(key)
 
     def fill_(self, value: int) -> UntypedStorage:
         """Write one value over all bytes."""
@@ -104,7 +154,8 @@ class UntypedStorage:
         """Write the bytes of another storage over these; there must be as many."""
         if source.nbytes() != self.nbytes():
             raise RuntimeError(
-                f"copy_() of storages: expected {self.nbytes()} bytes, got {source.nbytes()}"
+                f"size does not match, self was {self.nbytes()} bytes but src was "
+                f"{source.nbytes()} bytes"
             )
         copy_elements(self.bytes, source.to(self.device).bytes)
         self.written()
@@ -155,7 +206,7 @@ class UntypedStorage:
         return hash(self._identity())
 
     def _identity(self) -> tuple[int, int, Device]:
-        return self.data_ptr(), self.nbytes(), self.device
+        return self._cdata, self.nbytes(), self.device
 
     def __copy__(self) -> UntypedStorage:
         return self.clone()
@@ -184,7 +235,7 @@ def move_to_shared(storages: Sequence[UntypedStorage]) -> None:
     """
     moved: dict[int, tuple[int, Any]] = {}  # address -> its end, and the new bytes
     for each in storages:
-        start, count = each.data_ptr(), each.nbytes()
+        start, count = each._cdata, each.nbytes()
         memory = np.frombuffer(new_memory(count), np.uint8)
         memory[:] = each.bytes
         moved[start] = start + count, memory
@@ -246,7 +297,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     shared = storage_of(root)
     found: UntypedStorage | None = shared.memory() if shared.memory is not None else None
     shown = _bytes_of(array)
-    is_known = found is not None and found.data_ptr() == address_of(shown)
+    is_known = found is not None and found._cdata == address_of(shown)
     # One that was resized may end with a part of an element.
     if not (is_known and 0 <= len(found) - shown.size < root._type.dtype.itemsize):
         found = storage_over(shown, root._type.device)

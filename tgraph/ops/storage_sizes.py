@@ -52,7 +52,7 @@ def resize_storage(self: UntypedStorage, nbytes: int) -> UntypedStorage:
     before, root = self.bytes, self.root
     if nbytes == before.size:
         return self
-    start = self.data_ptr()
+    start = self._cdata
     shown = shown_within(start, start + before.size, self.device)
     shown += [(each, place) for place in self.released if (each := place.tensor()) is not None]
     self.bytes = after = place(np.zeros(int(nbytes), np.uint8), self.device)

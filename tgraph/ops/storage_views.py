@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.ir.shapes import contiguous_strides
+from ..core.classes import like
 from ..core.context import use_context
 from ..core.dispatch import detached, settled
 from ..core.eager_context import EAGER, current_context
 from ..core.grad_mode import no_grad
 from ..core.overlap import Span, span_of
 from ..core.public import public
+from ..core.state import state
 from ..core.tensor import (
     Tensor,
     View,
@@ -28,6 +30,7 @@ from ..core.views import detach
 from ..runtime.arrays import module_of
 from ..runtime.device import Device
 from ..runtime.dtypes import DType
+from ..runtime.meta import MetaArray
 from . import movement as m
 from .bits import bits_as
 from .movement import as_sizes, in_order_of_memory, seen_from_base, slice_axis, strided
@@ -58,7 +61,17 @@ def tensor_over(
         found = None
         if storage.root._type.dtype is dtype:
             found = view_of(storage.root, span)
-        return _beside(storage, dtype, span) if found is None else found
+        return _beside(storage, dtype, span) if found is None else _with_strides(found, span)
+
+
+def _with_strides(shown: Tensor, span: Span) -> Tensor:
+    """A new view with all strides of `span`: it has lost those of axes of one element."""
+    value = shown._value
+    steps = tuple(step * value.itemsize for step in span.strides)
+    if value.strides != steps and value.size and type(value) is not MetaArray:
+        as_strided = module_of(value).lib.stride_tricks.as_strided
+        shown._value = as_strided(value, value.shape, steps)
+    return shown
 
 
 @public(function=False, method=True)
@@ -95,7 +108,7 @@ def _view_of_dtype(input: Tensor, dtype: DType) -> Tensor:
     if old.itemsize == dtype.itemsize:
         if not has_memory:
             return bits_as(detach(input), dtype)
-        return tensor_over(untyped_storage(input), dtype, *span)
+        return like(input, tensor_over(untyped_storage(input), dtype, *span))
     said = f"to view {old} as {dtype} (different element sizes)"
     if not shape:
         raise RuntimeError(f"self.dim() cannot be 0 {said}")
@@ -120,7 +133,8 @@ def _view_of_dtype(input: Tensor, dtype: DType) -> Tensor:
         strides = [step // ratio for step in strides[:-1]]
     if not has_memory:
         return bits_as(detach(input), dtype)
-    return tensor_over(untyped_storage(input), dtype, start, sizes, [*strides, 1])
+    shown = tensor_over(untyped_storage(input), dtype, start, sizes, [*strides, 1])
+    return like(input, shown)
 
 
 def _check_bounds(nbytes: int, dtype: DType, span: Span) -> None:
@@ -224,13 +238,13 @@ def as_strided(
     if found is None:
         found = _seen_from_itself(input, own, span)
     if found is not None:
-        return found
+        return found if storage is None else _with_strides(found, span)
     if storage is None or input._requires_grad:
         raise RuntimeError(
             "as_strided: the memory of this tensor has gaps, or its history is not that of the "
             "tensor that it is a view of. Please clone() the tensor first."
         )
-    return tensor_over(storage, input._type.dtype, *span)
+    return like(input, tensor_over(storage, input._type.dtype, *span))
 
 
 def _seen_from_itself(input: Tensor, own: Span, span: Span) -> Tensor | None:
@@ -266,6 +280,10 @@ def set_(
         )
     if self._record is not None or (self._view is not None and self._requires_grad):
         raise RuntimeError("set_() of a tensor with a history; detach() it first")
+    if self._requires_grad and state.grad_enabled:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )
     refuse_inference(self)
     dtype = self._type.dtype
     if source is None:
@@ -277,6 +295,9 @@ def set_(
             storage_offset, size = source.storage_offset(), source._type.shape
             stride = source.stride()
     else:
+        if not hasattr(source, "untyped"):
+            kind = type(source).__name__
+            raise TypeError(f"set_(): expected a Tensor or a storage as source, got {kind}")
         if hasattr(source, "dtype"):
             _check_dtype(source.dtype, dtype)
         storage = source.untyped()

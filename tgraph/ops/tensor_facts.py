@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from ..core.classes import refuse_overrides
 from ..core.dispatch import settled
 from ..core.memory_format import MemoryFormat, contiguous_format
 from ..core.operands import require_tensor
@@ -12,8 +13,11 @@ from ..core.public import public
 from ..core.tensor import InferenceStorage, Tensor, strides_of
 from .conversion import array_of
 from .memory_places import address_of
+from .movement import view
 from .storage import untyped_storage
 from .typed import STORAGES, TypedStorage
+
+_AnyTensor = TypeVar("_AnyTensor", bound=Tensor)
 
 
 @public(method=True)
@@ -46,6 +50,26 @@ def typename(obj: Any) -> str:
     module = getattr(kind, "__module__", "builtins")
     name = str(kind.__qualname__)
     return name if module in (None, "builtins") else f"{module}.{name}"
+
+
+@public(function=False, method=True)
+def as_subclass(self: Tensor, cls: type[_AnyTensor]) -> _AnyTensor:
+    """This tensor as one of a class derived from Tensor: a view, through which gradients pass.
+
+    What operations give of it is of the class, too, unless that is derived from Parameter or
+    Buffer. Its `__init__` does not run. See `core/classes.py`.
+
+    >>> import tgraph as tg
+    >>> class Celsius(tg.Tensor):
+    ...     def fahrenheit(self):
+    ...         return self * 1.8 + 32
+    >>> tg.tensor([0.0, 100.0]).as_subclass(Celsius)[1:].fahrenheit()
+    Celsius([212.])
+    """
+    refuse_overrides(cls)
+    shown: Any = view(self, self._type.shape)
+    shown.__class__ = cls
+    return shown  # type: ignore[no-any-return]
 
 
 @public(method=True)

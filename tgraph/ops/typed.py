@@ -6,7 +6,7 @@ of all of them for `isinstance`. PyTorch's files name the dtype of a storage by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,6 +104,31 @@ class TypedStorage:
         """Bytes per element."""
         return self.dtype.itemsize
 
+    is_sparse = is_sparse_csr = is_hpu = UntypedStorage.is_sparse
+    filename = None
+
+    def get_device(self) -> int:
+        """The number of the device; -1 for the CPU."""
+        return self._untyped.get_device()
+
+    def is_pinned(self, device: DeviceLike = "cuda") -> bool:
+        """Whether devices reach this memory by themselves."""
+        return self._untyped.is_pinned(device)
+
+    def pickle_storage_type(self) -> str:
+        """The name of this class, by which PyTorch's files tell the dtype."""
+        return type(self).__name__
+
+    @classmethod
+    def from_buffer(
+        cls, buffer: Any, byte_order: str, offset: int = 0, count: int = -1
+    ) -> TypedStorage:
+        """A copy of the elements in a buffer, which lie in "little" or "big" order."""
+        made = UntypedStorage.from_buffer(
+            buffer, byte_order, dtype=cls.dtype, offset=offset, count=count
+        )
+        return cls(made)
+
     def is_shared(self) -> bool:
         """Whether other processes can have this memory."""
         return self._untyped.is_shared()
@@ -138,7 +163,12 @@ class TypedStorage:
 
     def __getitem__(self, index: int) -> Any:
         if not isinstance(index, (int, np.integer)):
-            raise RuntimeError("storages are indexed by single numbers; use a tensor for slices")
+            raise RuntimeError(
+                f"can't index a {type(self)} with {type(index)}: single numbers are taken; use a "
+                "tensor for slices"
+            )
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
         return self._elements()[index].item()
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -150,8 +180,8 @@ class TypedStorage:
         return self
 
     def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
-        """Write the elements of another storage over these; there must be as many."""
-        self._elements().copy_(source._elements())
+        """Write the bytes of another storage over these; there must be as many."""
+        self._untyped.copy_(source.untyped())
         return self
 
     def clone(self) -> TypedStorage:
@@ -264,20 +294,32 @@ class TypedTensor(type):
     def __call__(cls, *args: Any, device: DeviceLike = None) -> Tensor:
         """`FloatTensor(3, 2)` has these sizes and any elements, `FloatTensor([1, 2])` these."""
         there = as_device(cls.place if device is None else device)
-        if not args or isinstance(args[0], (int, np.integer, Size)):
-            return empty(as_sizes(args or (0,)), dtype=cls.dtype, device=there)
-        (data,) = args
-        if isinstance(data, TypedStorage | UntypedStorage):
-            count = data.nbytes() // cls.dtype.itemsize
-            return tensor_over(data.untyped(), cls.dtype, 0, (count,), (1,))
+        data = args[0] if len(args) == 1 else None
         if not isinstance(data, Tensor):
-            return tensor(data, dtype=cls.dtype, device=there)
+            return made_of(args, cls.dtype, there)
         if data._type.dtype is not cls.dtype:
             raise TypeError(
                 f"{cls.__name__}() expected a tensor of {cls.dtype}, got {data._type.dtype}; use "
                 f"tensor.to({cls.dtype})"
             )
         return on_device(data.detach(), there)
+
+
+def made_of(args: Sequence[Any], dtype: DType, device: DeviceLike) -> Tensor:
+    """What classes of tensors make: of sizes, a storage that is shared, or numbers in sequences."""
+    if not args or isinstance(args[0], (int, np.integer, Size)):
+        return empty(as_sizes(args or (0,)), dtype=dtype, device=device)
+    if len(args) > 1:
+        raise TypeError(f"new() received an invalid combination of arguments - got {len(args)}")
+    (data,) = args
+    if isinstance(data, TypedStorage | UntypedStorage):
+        count = data.nbytes() // dtype.itemsize
+        return tensor_over(data.untyped(), dtype, 0, (count,), (1,))
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if not isinstance(data, Iterable) or (isinstance(data, np.ndarray) and not data.ndim):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+    return tensor(data, dtype=dtype, device=device)
 
 
 def _tensor_class(word: str, dtype: DType, place: str = "cpu") -> TypedTensor:
@@ -337,3 +379,9 @@ def set_default_tensor_type(t: Any) -> None:
         raise TypeError(f"only floating-point types are supported as the default type, got {dtype}")
     promotion.default_dtype = dtype
     set_default_device("cpu" if place is None else place)
+
+
+@public(function=False, method=True)
+def _typed_storage(self: Tensor) -> TypedStorage:
+    """`storage()`, as libraries ask for it that know it to be deprecated in PyTorch."""
+    return storage(self)

@@ -15,7 +15,12 @@ from ..core.layouts import Layout, layout_named, sparse_coo, sparse_csc, sparse_
 from ..core.tensor import Size, Tensor
 from ..nn.parameter import Parameter, rebuild_parameter, rebuild_parameter_with_state
 from ..ops.generator import Generator, generator_at
-from ..ops.pickling import rebuild_from_type, rebuild_tensor, rebuild_tensor_as
+from ..ops.pickling import (
+    rebuild_from_type,
+    rebuild_meta_tensor,
+    rebuild_tensor,
+    rebuild_tensor_as,
+)
 from ..ops.sparse_methods import rebuild_sparse_tensor
 from ..ops.storage import UntypedStorage
 from ..ops.typed import NAMES, STORAGES, TypedStorage
@@ -231,6 +236,19 @@ def _of_type(*arguments: Any) -> Any:
     return rebuild_from_type(lambda: made, cls, (), own)
 
 
+def _meta(*arguments: Any) -> Any:
+    name = "a tensor on meta"
+    _check(len(arguments) == 4, name, arguments)
+    dtype, size, stride, requires_grad = arguments
+    fits = isinstance(dtype, DType) and _are_ints(size) and _are_ints(stride)
+    fits = fits and len(size) == len(stride) and type(requires_grad) is bool
+    _check(fits and min((0, *size, *stride)) == 0, name, arguments)
+    try:
+        return rebuild_meta_tensor(dtype, tuple(size), tuple(stride), requires_grad)
+    except (RuntimeError, OverflowError) as error:
+        raise LoadError(f"{name}: {error}: the file is damaged") from error
+
+
 def rebuild_plain_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
     """The tensor at a place in a storage, as old files tell of it."""
     return rebuild_tensor(storage, storage_offset, size, stride)
@@ -246,7 +264,7 @@ _CALLABLE: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (OrderedDict, _ordered_dict), (Counter, _counter), (defaultdict, _default_dict),
     (set, _set(set)), (frozenset, _set(frozenset)), (bytearray, _byte_array),
     (complex, _complex), (codecs.encode, _encoded), (layout_named, _layout),
-    (rebuild_sparse_tensor, _sparse),
+    (rebuild_sparse_tensor, _sparse), (rebuild_meta_tensor, _meta),
 )  # fmt: skip
 _CALLS = {id(value): (value, function) for value, function in _CALLABLE}
 """What may be called, by its identity: arguments of a pickle need not have a hash."""
@@ -254,6 +272,7 @@ _CALLS = {id(value): (value, function) for value, function in _CALLABLE}
 WRITTEN = {
     rebuild_tensor: ("torch._utils", "_rebuild_tensor_v2"),
     rebuild_tensor_as: ("torch._utils", "_rebuild_tensor_v3"),
+    rebuild_meta_tensor: ("torch._utils", "_rebuild_meta_tensor_no_storage"),
     rebuild_parameter: ("torch._utils", "_rebuild_parameter"),
     rebuild_parameter_with_state: ("torch._utils", "_rebuild_parameter_with_state"),
     rebuild_from_type: ("torch._tensor", "_rebuild_from_type_v2"),
@@ -274,7 +293,7 @@ WRITTEN = {
 """PyTorch's names of what is ours: module and name."""
 
 _OURS = (rebuild_tensor, rebuild_tensor_as, rebuild_parameter, rebuild_parameter_with_state,
-         rebuild_from_type, generator_at,
+         rebuild_meta_tensor, rebuild_from_type, generator_at,
          rebuild_sparse_tensor, layout_named, dtype_named, Size, Device, Tensor, Parameter,
          UntypedStorage)  # fmt: skip
 _PYTHONS = (OrderedDict, Counter, defaultdict, set, frozenset, bytearray, complex, *_FACTORIES)

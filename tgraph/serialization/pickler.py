@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 from ..core.tensor import Size, Tensor
-from ..ops.pickling import rebuild_from_type, rebuild_tensor_as
+from ..ops.pickling import rebuild_from_type, rebuild_meta_tensor, rebuild_tensor_as
 from ..ops.storage import UntypedStorage
 from ..ops.typed import STORAGES
 from ..runtime.device import Device
@@ -79,6 +79,8 @@ class Pickler(pickle._Pickler):
         return self._by_dtype(rebuild, arguments)
 
     def _by_dtype(self, rebuild: Any, arguments: tuple[Any, ...], *cls: type) -> Any:
+        if rebuild is rebuild_meta_tensor:
+            return rebuild, *cls, arguments
         storage, *place = arguments
         untyped = storage.untyped()
         has_storage = storage.dtype not in (uint16, uint32, uint64)

@@ -295,7 +295,9 @@ class Collector:
             self.differentiable[history] = tensor
         leaf = own and history is None
         apart = storage_of(tensor) is not storage_of(view.base)
-        ref = Ref("view", base, view.steps, view.differentiable, leaf, history, apart)
+        kind = type(tensor)
+        like = TensorOfClass(kind) if Tensor is not kind or type(view.base) is not Tensor else None
+        ref = Ref("view", base, view.steps, view.differentiable, leaf, history, apart, like)
         return self._noted(ref, tensor)
 
     def _leaves(self, base: Tensor) -> bool:

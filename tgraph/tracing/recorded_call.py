@@ -10,7 +10,7 @@ import numpy as np
 
 from ..compiler.ir import Graph, Node
 from ..core import pytree
-from ..core.tensor import Tensor, ViewStep
+from ..core.tensor import Tensor, ViewStep, blank
 from ..core.trace_state import HandleState, Source, TraceInput
 from ..runtime.records import record
 from .trace_context import Trace
@@ -29,7 +29,7 @@ class Ref:
     "given" (the container among the arguments that the text `key` reaches). `leaf` says that a new
     tensor requires grad without a history; `history` is the output whose history a view gets.
     `apart` says that a view counts writes for itself, as `.data` does. A tensor of a class of its
-    own is made by `like`.
+    own is made by `like`, which a view has of what it is a view of, too.
     """
 
     kind: str
@@ -50,7 +50,7 @@ class TensorOfClass:
 
     def of(self, tensor: Tensor) -> Tensor:
         """`tensor`, which nobody else has, as one of the class."""
-        made: Tensor = self.kind.__new__(self.kind)
+        made: Tensor = blank(self.kind)
         for name in _TENSOR_SLOTS:
             setattr(made, name, getattr(tensor, name))
         return made

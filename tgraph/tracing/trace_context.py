@@ -27,7 +27,7 @@ from ..core.eager_context import EAGER, array_type, raise_leaked, tells_zeros_ap
 from ..core.inplace import written_through
 from ..core.provenance import Site, user_site
 from ..core.state import state
-from ..core.tensor import Lifted, Tensor, intern_type, wrap
+from ..core.tensor import Lifted, Tensor, blank, intern_type, wrap
 from ..core.trace_state import (
     Boundary,
     GeneratorUse,
@@ -743,7 +743,7 @@ def strides_if_odd(array: Any) -> tuple[int, ...] | None:
 
 def shell_of(tensor: Tensor, node: Node, type_: TensorType) -> Tensor:
     """A leaf of the same class and Python attributes as `tensor`, with another value."""
-    shell = type(tensor).__new__(type(tensor))
+    shell = blank(type(tensor))
     if tensor.__dict__:
         shell.__dict__.update(tensor.__dict__)
     shell._value, shell._type = node, type_

@@ -15,13 +15,14 @@ from ..autograd.custom_call import own_handle
 from ..autograd.engine import run_backward
 from ..autograd.transforms import ends_since
 from ..core import pytree
+from ..core.classes import like
 from ..core.dispatch import handle_of, settled, unpack
 from ..core.eager_context import EagerContext, current_context
 from ..core.grad_mode import recorded
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved, next_order
 from ..core.state import state
-from ..core.tensor import NUMBERS, Tensor
+from ..core.tensor import NUMBERS, PASSED_ON, Tensor
 from ..ops.generator import default_generator
 from ..runtime.records import NamedTuple
 
@@ -150,6 +151,11 @@ def run(
     return _Run(function, args, kwargs, options, second).outputs(first)
 
 
+def _is_plain(each: Any) -> bool:
+    """Whether it is a tensor that is no parameter, whose class operations may pass on."""
+    return type(each) is Tensor or type(each) in PASSED_ON
+
+
 class _Run:
     """One call of a checkpointed function in eager code."""
 
@@ -183,8 +189,8 @@ class _Run:
         ends = ends_since(first, made)
         if self.is_checked:
             self.saved = _Saved.since(first, made)
-        own = [own_handle(each) for each in made]
-        given = [each for each in pytree.leaves((self.args, self.kwargs)) if type(each) is Tensor]
+        own = [like(each, own_handle(each)) for each in made]
+        given = [each for each in pytree.leaves((self.args, self.kwargs)) if _is_plain(each)]
         record = CheckpointRecord(self, ends, own, given)
         for index, (at, each) in enumerate(zip(self.live, own, strict=True)):
             each._record, each._index, each._requires_grad = record, index, True
