@@ -159,13 +159,29 @@ def test_gradients_are_not_lost_silently() -> None:
     assert np.from_dlpack(x.detach()).tolist() == [1, 1]
 
 
-def test_bfloat16_on_the_cpu_has_a_way_out() -> None:
-    x = tg.ones(2, dtype=tg.bfloat16)
-    with pytest.raises(BufferError, match=r"tensor.float\(\)"):
-        np.from_dlpack(x)
-    with pytest.raises(TypeError, match="convert the array to float32"):
-        tg.from_dlpack(x)
-    assert np.from_dlpack(x.float()).tolist() == [1, 1]
+@pytest.mark.parametrize("max_version", [None, (1, 0)])
+def test_bfloat16_of_which_numpy_has_none(max_version: Any) -> None:
+    x = tg.arange(6.0, dtype=tg.bfloat16).reshape(2, 3).t()
+    shown = tg.from_dlpack(x)
+    assert shown.dtype is tg.bfloat16 and shown.stride() == x.stride()
+    shown[0, 0] = 7
+    assert x[0, 0] == 7 and tg.from_dlpack(Foreign(x)).tolist() == x.tolist()
+    capsule = x.__dlpack__(max_version=max_version)
+    assert tg.from_dlpack(capsule).tolist() == x.tolist()
+    assert tg.from_dlpack(x.float().__dlpack__(max_version=max_version)).dtype is tg.float32
+    torch = pytest.importorskip("torch")
+    other = torch.from_dlpack(x)
+    other[1, 1] = 9
+    assert x[1, 1] == 9 and other.data_ptr() == x.data_ptr()
+    assert tg.from_dlpack(other).data_ptr() == x.data_ptr()
+
+
+def test_meta_has_no_memory_to_lend() -> None:
+    x = tg.ones(2, device="meta")
+    with pytest.raises(BufferError, match="Cannot pack tensors on meta"):
+        x.__dlpack__()
+    with pytest.raises(ValueError, match="meta"):
+        x.__dlpack_device__()
 
 
 def test_other_errors() -> None:

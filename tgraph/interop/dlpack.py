@@ -17,8 +17,9 @@ from ..ops.creation_options import DeviceLike, as_device
 from ..ops.from_data import from_cuda_array, from_numpy
 from ..runtime.arrays import copy_of, to_host
 from ..runtime.cuda import arrays as cuda_arrays
+from ..runtime.device import META
 from ..runtime.dtypes import bfloat16
-from .capsules import CapsuleArray, is_capsule
+from .capsules import BFLOAT, UINT, CapsuleArray, is_capsule, kind_in, relabel
 
 # Kinds of devices, as dlpack.h numbers them.
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
@@ -26,6 +27,8 @@ _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
     """The kind of device as DLPack numbers it, 1 for the CPU and 2 for CUDA, and its number."""
+    if self._type.device is META:
+        raise ValueError("Unknown device type meta for Dlpack")
     return (
         (_CPU, 0)
         if self._type.device.is_host
@@ -49,8 +52,8 @@ def dlpack(
     they are, or on the CPU, which takes a copy. `copy` makes one always (True) or never (False).
 
     BufferError for a tensor that requires grad, whose history the reader would not have; for
-    another device; for a needed copy that `copy` forbids; for bfloat16 on the CPU, which NumPy
-    cannot lend; and for memory that must not be written, if the reader knows no DLPack 1.0.
+    another device; for a needed copy that `copy` forbids; and for memory that must not be written,
+    if the reader knows no DLPack 1.0.
 
     >>> import numpy as np
     >>> import tgraph as tg
@@ -61,19 +64,19 @@ def dlpack(
     """
     if settled(self)._requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self._type.device is META:
+        raise BufferError("Cannot pack tensors on meta")
     array = array_of(self, "__dlpack__()")
     if not isinstance(array, np.ndarray):
         if dl_device is None or tuple(dl_device) == cuda_arrays.dlpack_device(array):
             lent = copy_of(array) if copy else array
             return cuda_arrays.to_dlpack(lent, stream, max_version)
         array, stream, copy = _on_host(array, dl_device, copy), None, None
-    if self._type.dtype is bfloat16:
-        raise BufferError(
-            "cannot export a bfloat16 tensor on the CPU: NumPy has no bfloat16 in DLPack; use "
-            "tensor.float() first"
-        )
     stream = None if stream == -1 else stream  # nobody waits on the CPU
-    return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+    options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+    if self._type.dtype is bfloat16:
+        return relabel(array.view(np.uint16).__dlpack__(stream=stream, **options), BFLOAT)
+    return array.__dlpack__(stream=stream, **options)
 
 
 def _on_host(array: Any, dl_device: tuple[int, int], copy: bool | None) -> np.ndarray[Any, Any]:
@@ -142,11 +145,14 @@ def from_dlpack(ext_tensor: Any, *, device: DeviceLike = None, copy: bool | None
 
 
 def _on_cpu(source: Any) -> np.ndarray[Any, Any]:
-    if str(getattr(source, "dtype", "")).endswith("bfloat16"):
-        raise TypeError(
-            "from_dlpack(): NumPy has no bfloat16 in DLPack; convert the array to float32 first"
-        )
-    return np.from_dlpack(source)
+    try:
+        capsule = source.__dlpack__(max_version=(1, 0))
+    except TypeError:  # by a DLPack before 1.0
+        capsule = source.__dlpack__()
+    if kind_in(capsule) != BFLOAT:
+        return np.from_dlpack(CapsuleArray(capsule))
+    bits: Any = CapsuleArray(relabel(capsule, UINT))
+    return np.from_dlpack(bits).view(bfloat16.numpy)
 
 
 for _name, _method in (("__dlpack__", dlpack), ("__dlpack_device__", dlpack_device)):
