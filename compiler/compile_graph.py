@@ -6,7 +6,7 @@ Passes and code generation are imported where there is no plan on disk.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..runtime import gemm_native, interrupts
@@ -130,6 +130,14 @@ def rolled_loops(graph: Graph) -> Rolled | None:
         from .passes import roll_loops
 
     return roll_loops.rolled_loops(graph)
+
+
+def without_zeros(graph: Graph, zeros: Collection[Node]) -> Graph:
+    """`graph` without some inputs, which are zero, and without what is linear in them."""
+    with interrupts.held():
+        from .passes import symbolic_zeros
+
+    return symbolic_zeros.symbolic_zeros(graph, zeros)
 
 
 def maker() -> Callable[[Request], Executable | PlacedExecutable]:

@@ -43,7 +43,16 @@ def suppressed(x):
     return kept[near.tril(-1).sum(1) == 0]
 
 
+def behind_a_loop(x):
+    """One of its results says what is selected, and what of another is read by the last stage."""
+    _, large, small = tg.while_loop(
+        lambda n, *_: n < 3, lambda n, a, b: (n + 1, a * 2 - b.sum(), b.tanh()), (0, x, x)
+    )
+    return small[large > 0], small
+
+
 FUNCTIONS = {
+    "behind a loop": behind_a_loop,
     "elements": lambda x: x[x > 0],
     "sum": lambda x: x[x > 0].sum() * 2,
     "computed": lambda x: (lambda h: h[h > 0.1] ** 2 + h.sum())((x @ x.t() / 9).tanh()),

@@ -50,6 +50,7 @@ DOORS = {
         "tgraph.compiler.passes.fuse_attention_gradients",
         "tgraph.compiler.passes.keep_products",
         "tgraph.compiler.passes.roll_loops",
+        "tgraph.compiler.passes.symbolic_zeros",
     ),
     "tgraph.compiler.targets.known_targets": ("tgraph.compiler.targets.cuda.target",),
     "tgraph.compiler.targets.cpu.plan_builder": (

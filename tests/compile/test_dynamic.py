@@ -330,6 +330,17 @@ def test_other_changes_of_the_arguments_are_told_as_before():
     ]
 
 
+def test_one_tensor_as_two_arguments():
+    """That two are one now is no difference where nothing is written, whatever the plan is for."""
+    compiled = tg.compile(lambda x, y: x[:2].sum(0) - y, dynamic={"x": (0, 1), "y": (0, 1)})
+    first = [rows(8, 5), rows(3, 5)[:1].expand(8, 5).clone()]
+    for width in (5, 1, 3):
+        x, y = (each[:, :width].clone() for each in first)
+        for second in (y, x) if width == 5 else (x, y):
+            assert_same([compiled(x, second)], [x[:2].sum(0) - second], exact=False)
+    compiled.assert_compiles(1)
+
+
 def test_strided_arguments():
     compiled = tg.compile(lambda x: x.cumsum(0) * 2, dynamic={"x": 0})
     for n in (5, 1, 0, 6):

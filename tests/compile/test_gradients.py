@@ -453,6 +453,34 @@ def test_second_gradients_of_a_broadcast_cotangent():
         same(eager, compiled)
 
 
+def steep(x, y):
+    logs = tg.cat([x.log(), y])
+    return x * y, x.sqrt() @ y.t(), logs, tg.where(x > 0, x.log(), (x[1:2] / 0).cumsum(0)).mean(0)
+
+
+@pytest.mark.parametrize("dynamic", [None, {"x": 0, "y": 0}])
+def test_what_nothing_comes_into_has_no_part_in_gradients(dynamic):
+    """Where a slope is infinite, zeros in the place of a missing cotangent would give NaN."""
+    found = []
+    for function in (steep, tg.compile(steep, dynamic=dynamic)):
+        for used in ([0], [2], [0, 2], [3]):
+            x, y = random(3, 3), random(3, 3, seed=1).requires_grad_()
+            x[1], x[2, 0] = 0, -1
+            x.requires_grad_()
+            results = function(x, y)
+            values = [(results[at] * results[at].detach().nan_to_num()).sum() for at in used]
+            first = gradient(values, [x, y], create_graph=True, allow_unused=True)
+            first = [each for each in first if each is not None]
+            found.append([*first, *gradient(values, x)])
+            if used == [0]:
+                found[-1] += gradient(sum((each * each).sum() for each in first), [x, y])
+                assert all(each.isfinite().all() for each in found[-1])
+    for eager, compiled in zip(found[:4], found[4:], strict=True):
+        assert len(eager) == len(compiled)
+        for a, b in zip(eager, compiled, strict=True):
+            np.testing.assert_allclose(b.detach().numpy(), a.detach().numpy(), rtol=1e-12)
+
+
 def test_results_without_a_gradient_say_why_to_whoever_asks():
     """A parameter that was written behind its use, or what the call differentiated itself."""
     weight, plain = random(3, seed=1).requires_grad_(), random(3, seed=2).requires_grad_()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import compress
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -65,9 +64,10 @@ class CallWriter:
         guards: Sequence[Guard],
         environment: dict[str, Any],
         eager: Any,
-        types: Mapping[int, TensorType] = MappingProxyType({}),
+        types: Mapping[int, TensorType],
+        same_as: Sequence[int],
     ) -> None:
-        self.types = types
+        self.types, self._same_as = types, same_as
         self.call, self.leaves, self.numbers, self.places = call, leaves, numbers, places
         self.function, self.guards = function, guards
         self.captured: list[Tensor] = []
@@ -181,7 +181,7 @@ class CallWriter:
     def _tensor_argument(self, position: int, leaf: Tensor) -> None:
         name, value = f"a{position}", f"v{position}"
         type_ = self._const(self.types.get(position, leaf._type))
-        first = next(at for at, each in enumerate(self.leaves) if each is leaf)
+        first = self._same_as[position]
         if first != position:
             self._miss_unless(f"{name} is a{first}")
             return

@@ -109,7 +109,8 @@ class CompiledCall:
     `why_not(leaves)` says in words what does not fit. `places` are read at each call as if what
     lies there were arguments. `axes`, by the positions of arguments, are of open size: `why_not`
     passes over it, as it is asked for all plans of an OpenCall. `types` are those of arguments
-    whose sizes are not those of the leaves at hand, as they are open.
+    whose sizes are not those of the leaves at hand, as they are open. `same_as` tells for each
+    leaf of the traced call where it came first; at hand may be those of another call.
     """
 
     def __init__(
@@ -124,8 +125,9 @@ class CompiledCall:
         environment: dict[str, Any],
         eager: Callable[[Sequence[Any], Any], Any],
         reason: str,
-        axes: Mapping[int, Mapping[int, str]] = MappingProxyType({}),
-        types: Mapping[int, TensorType] = MappingProxyType({}),
+        same_as: Sequence[int],
+        axes: Mapping[int, Mapping[int, str]],
+        types: Mapping[int, TensorType],
     ) -> None:
         self.call, self.function, self.reason = call, function, reason
         self.names, self.numbers, self.places = list(names), numbers, list(places)
@@ -134,8 +136,7 @@ class CompiledCall:
         self.grad_mode, self.default_dtype = state.grad_enabled, promotion.default_dtype
         self.default_device, self.autocast = defaults.device, state.autocast
         self.matmul_precision = get_precision()
-        first = {id(leaf): at for at, leaf in reversed(list(enumerate(leaves)))}
-        self._same_as = [first[id(leaf)] for leaf in leaves]
+        self._same_as = list(same_as)
         self._leaves = [
             Described(leaf, axes.get(at, _NO_AXES)) if isinstance(leaf, Tensor) else leaf
             for at, leaf in enumerate(leaves)
@@ -144,8 +145,9 @@ class CompiledCall:
         self._gradients = [_described_gradient(owner, leaves, axes) for owner, _ in call.grads_read]
         self._eager = eager
         writer = CallWriter(
-            call, leaves, numbers, self.places, function, guards, environment, eager, types
-        )
+            call, leaves, numbers, self.places, function, guards, environment, eager, types,
+            same_as,
+        )  # fmt: skip
         self.source = writer.write()
         self.namespace, self._roots = writer.namespace, writer.fixed_roots
         self.own_names = writer.own_names

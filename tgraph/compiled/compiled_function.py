@@ -235,6 +235,7 @@ class CompiledFunction:
         """The plan of a recorded call, or those of all sizes."""
         call, numbers, places, recorder, axes = recording
         reason += _sizes_text(axes, names)
+        same_as = _first_places([*leaves, *(place.now() for place in places)])
 
         def function(call: Call, fed: Fed | None) -> GraphFunction:
             return _as_function(call, self.name, fed)
@@ -262,6 +263,7 @@ class CompiledFunction:
                     recorder.namespace,
                     self._eager,
                     reason,
+                    [*same_as, *range(len(same_as), len(leaves) + len(lying))],
                     open_axes(every),
                     types,
                 )
@@ -461,6 +463,12 @@ def _sizes_text(axes: Mapping[AxisPlace, SymInt], names: Sequence[str]) -> str:
         f"; `{names[at]}.shape[{axis}]` is any size {size.text}"
         for (at, axis), size in axes.items()
     )
+
+
+def _first_places(leaves: Sequence[Any]) -> list[int]:
+    """For each leaf the first position at which it is found."""
+    first = {id(leaf): at for at, leaf in reversed(list(enumerate(leaves)))}
+    return [first[id(leaf)] for leaf in leaves]
 
 
 def _as_function(call: Call, name: str, fed: Fed | None) -> GraphFunction:

@@ -16,13 +16,25 @@ from ..core.record import Edge, Record, Saved
 from ..core.saved_tensors import Hooks, pack_saved, packs
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, wrap
-from ..runtime.arrays import contiguous, place
+from ..runtime.arrays import contiguous
 from ..runtime.device import CPU
+from ..runtime.records import NamedTuple
 
 if TYPE_CHECKING:
     from .graph_function import GraphFunction
 
 Array = np.ndarray[Any, Any]
+
+
+class Asked(NamedTuple):
+    """Of a backward pass: the inputs whose gradients are wanted, the results that have one.
+
+    By their numbers among differentiable inputs, and results. Where a result has none, nothing is
+    computed of it: a cotangent of zeros would be NaN behind an infinite slope.
+    """
+
+    wanted: tuple[bool, ...]
+    given: tuple[bool, ...]
 
 
 class CompiledRecord(Record):
@@ -106,16 +118,14 @@ class CompiledRecord(Record):
             wanted = self._reached(incoming, wanted)
         if not any(wanted):
             return [None] * len(wanted)
-        given = [
-            place(np.zeros(type_.shape, type_.dtype.numpy), type_.device) if each is None else each
-            for each, type_ in zip(incoming, self.outputs, strict=True)
-        ]
+        asked = Asked(tuple(wanted), tuple(each is not None for each in incoming))
+        given = [each for each in incoming if each is not None]
         if state.context is not None and state.context.lifts:
-            return self._replayed(given, wanted)
+            return self._replayed(given, asked)
         if state.grad_enabled:
-            return self._again(given, wanted)
+            return self._again(given, asked)
         assert self.saved is not None
-        plan, places = self.function.backward_plan(tuple(wanted))
+        plan, places = self.function.backward_plan(asked)
         arrays = [self._array(at) for at in range(len(self.saved))]
         arrays += [dense(each) for each in given]
         results = plan.run(arrays)
@@ -143,10 +153,10 @@ class CompiledRecord(Record):
             bits |= 0 if cotangent is None else reaches[number]
         return [bool(is_wanted and bits >> at & 1) for at, is_wanted in enumerate(wanted)]
 
-    def _again(self, given: list[Any], wanted: Sequence[bool]) -> list[Tensor | None]:
+    def _again(self, given: list[Tensor], asked: Asked) -> list[Tensor | None]:
         """The backward pass as a differentiable function of inputs and cotangents."""
         assert self.primals is not None and self.saved is not None
-        higher = self.function.higher
+        higher, has_gradient = self.function.higher(asked.given)
         primals = [
             unpack(each, self) if is_read and isinstance(each, Saved) else _held(each)
             for each, is_read in zip(self.primals, higher.read_inputs)
@@ -155,11 +165,10 @@ class CompiledRecord(Record):
         ends = zip(self.function.asked, self.edges, strict=True)
         leaves = [edge[0] for at, edge in ends if at < 0 and edge is not None]
         results = iter(higher([*primals, *given, *kept], leaves))
-        gradients = self.function.forward.gradients
-        found = [None if place is None else next(results) for place in gradients]
-        return [each if is_wanted else None for each, is_wanted in zip(found, wanted)]
+        found = [next(results) if each else None for each in has_gradient]
+        return [each if is_wanted else None for each, is_wanted in zip(found, asked.wanted)]
 
-    def _replayed(self, given: list[Any], wanted: Sequence[bool]) -> list[Tensor | None]:
+    def _replayed(self, given: list[Tensor], asked: Asked) -> list[Tensor | None]:
         """The backward pass operation by operation, of tensors that no plan takes."""
         assert self.primals is not None
         if self.function.fed.open is not None:
@@ -167,11 +176,11 @@ class CompiledRecord(Record):
                 f"the gradient of '{self.function.name}', compiled for sizes that vary, does not "
                 f"run in {state.context.name}; compile it without `dynamic`"
             )
-        graph, has_gradient = self.function.gradient_graph
+        graph, has_gradient = self.function.gradients_from(asked.given)
         primals = [unpack(each, self) if type(each) is Saved else each for each in self.primals]
         results = iter(replayed(graph, [*primals, *given]))
         found = [next(results) if each else None for each in has_gradient]
-        return [each if is_wanted else None for each, is_wanted in zip(found, wanted)]
+        return [each if is_wanted else None for each, is_wanted in zip(found, asked.wanted)]
 
     def free(self) -> None:
         self.freed = True

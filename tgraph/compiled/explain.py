@@ -213,7 +213,7 @@ def explain_plan(
     if not plan.function.differentiable:
         plans = [("plan", function.plain)]
     else:
-        backward, _ = function.backward_plan((True,) * len(function.asked))
+        backward, _ = function.backward_plan(function.asks_all)
         plans = [("forward", function.forward.executable), ("backward", backward)]
     if leaves is None:
         speeds: list[list[Speed | None]] = [[None] * len(each.kernels) for _, each in plans]

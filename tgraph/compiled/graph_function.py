@@ -9,6 +9,7 @@ a function, of the inputs, the cotangents and what the forward saved, derived fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 from ..compiler.compile_graph import (
@@ -17,6 +18,7 @@ from ..compiler.compile_graph import (
     joined_gradients,
     maker,
     rolled_loops,
+    without_zeros,
 )
 from ..compiler.ir import Builder, Graph, Node, TensorType, input_node
 from ..compiler.ir import primitives as p
@@ -33,7 +35,7 @@ from ..runtime.arrays import copy_elements, copy_of
 from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
 from ..tracing.traced_gradients import TracedGradients, trace_gradients
-from .compiled_record import Array, CompiledRecord, array_of, dense
+from .compiled_record import Array, Asked, CompiledRecord, array_of, dense
 from .fed import Fed
 from .partition import Partition, partition
 
@@ -136,7 +138,8 @@ class GraphFunction:
         self.keeps_arenas = True  # between calls; a large one is given back where it does not
         self.eager = False  # a function of eager mode, called with arrays that were just made
         self.aligned = True  # arrays of devices that it is called with are
-        self._backwards: dict[tuple[bool, ...], Any] = {}
+        self._backwards: dict[Asked, Any] = {}
+        self._highers: dict[tuple[bool, ...], tuple[GraphFunction, list[bool]]] = {}
 
     # --- plans ---
 
@@ -175,12 +178,17 @@ class GraphFunction:
     def _settled(self, executable: Any) -> Any:
         return executable if self.keeps_arenas else without_large_arena(executable)
 
-    def trace_gradients(self, create_graph: bool) -> TracedGradients:
-        """Cotangents and gradients, recorded in the trace."""
+    def trace_gradients(
+        self, create_graph: bool, given: Sequence[bool] | None = None
+    ) -> TracedGradients:
+        """Cotangents and gradients, recorded in the trace; those of the `given` results alone."""
         refuse_at_exit()
         with COMPILE_LOCK, self.trace.resumed(self.final):
             known = len(self.trace.inputs)
-            found = self._traced_gradients(create_graph)
+            outputs = self.differentiable
+            if given is not None:
+                outputs = dict(compress(outputs.items(), given))
+            found = self._traced_gradients(outputs, create_graph)
             if len(self.trace.inputs) > known:
                 raise TraceError(
                     f"the gradient of '{self.name}' reads a tensor of the outside that neither the "
@@ -188,13 +196,13 @@ class GraphFunction:
                 )
             return found
 
-    def _traced_gradients(self, create_graph: bool) -> TracedGradients:
+    def _traced_gradients(
+        self, outputs: Mapping[int, Tensor], create_graph: bool
+    ) -> TracedGradients:
         """What gradients ask of open sizes is answered by those that are known here."""
         with self.trace.sizes.asked_at(self.fed.sizes) as guards:
             try:
-                found = trace_gradients(
-                    self.trace, self.differentiable, self.asked, create_graph, self.token
-                )
+                found = trace_gradients(self.trace, outputs, self.asked, create_graph, self.token)
             except Specialize:
                 raise self._fixed_size(self.trace.sizes.refused) from None
             wrong = [each for each in guards.values() if not each.holds(self.fed.sizes)]
@@ -268,6 +276,11 @@ class GraphFunction:
         outputs = self.fed.apply([each._value for each in found if each is not None])
         return Graph(inputs, outputs), [each is not None for each in found]
 
+    def gradients_from(self, given: Sequence[bool]) -> tuple[Graph, list[bool]]:
+        """The same, of those cotangents alone that are given."""
+        joint, has_gradient = self.gradient_graph
+        return from_given(joint, given), has_gradient
+
     def _own_saved(
         self, outputs: Sequence[Node], sources: Sequence[tuple[str, int]]
     ) -> tuple[list[Node], tuple[tuple[str, int], ...]]:
@@ -285,18 +298,23 @@ class GraphFunction:
             result.append(node)
         return result, tuple(saved)
 
-    def backward_plan(self, wanted: tuple[bool, ...]) -> tuple[Any, list[int | None]]:
-        """The backward plan for the wanted differentiable inputs, and where their results are."""
-        found = self._backwards.get(wanted)
+    @made_once
+    def asks_all(self) -> Asked:
+        """A backward pass from all results to all inputs."""
+        return Asked((True,) * len(self.asked), (True,) * len(self.differentiable))
+
+    def backward_plan(self, asked: Asked) -> tuple[Any, list[int | None]]:
+        """The backward plan for what is asked, and where the results for inputs are."""
+        found = self._backwards.get(asked)
         if found is None:
             refuse_at_exit()
             with COMPILE_LOCK:
-                found = self._backwards.get(wanted) or self._make_backward(wanted)
-                self._backwards[wanted] = found
+                found = self._backwards.get(asked) or self._make_backward(asked)
+                self._backwards[asked] = found
         return found  # type: ignore[no-any-return]
 
-    def _make_backward(self, wanted: tuple[bool, ...]) -> tuple[Any, list[int | None]]:
-        graph, places = self.backward_graph(wanted)
+    def _make_backward(self, asked: Asked) -> tuple[Any, list[int | None]]:
+        graph, places = self.backward_graph(asked)
         made = compile_graph(
             graph,
             strides=odd_strides(graph),
@@ -306,12 +324,12 @@ class GraphFunction:
         )
         return self._settled(made), places
 
-    def backward_graph(self, wanted: tuple[bool, ...]) -> tuple[Graph, list[int | None]]:
-        """The graph of the backward plan for some inputs, and where their results are."""
+    def backward_graph(self, asked: Asked) -> tuple[Graph, list[int | None]]:
+        """The graph of a backward plan, and where the results for inputs are."""
         forward = self.forward
         outputs: list[Node] = []
         places: list[int | None] = []
-        for at, is_wanted in zip(forward.gradients, wanted, strict=True):
+        for at, is_wanted in zip(forward.gradients, asked.wanted, strict=True):
             if at is None or not is_wanted:
                 places.append(None)
                 continue
@@ -319,24 +337,32 @@ class GraphFunction:
             outputs.append(forward.backward.outputs[at])
         if forward.has_token:
             outputs.append(forward.backward.outputs[-1])
-        return Graph(forward.backward.inputs, outputs), places
+        return from_given(Graph(forward.backward.inputs, outputs), asked.given), places
 
-    @made_once
-    def higher(self) -> GraphFunction:
+    def higher(self, given: tuple[bool, ...]) -> tuple[GraphFunction, list[bool]]:
         """The gradients as a function of the inputs, the cotangents and what the forward saved.
 
-        Computed anew from the inputs, decisions could come out otherwise than in the forward.
+        And which of the inputs asked for have one, from the given results. Computed anew from the
+        inputs, decisions could come out otherwise than in the forward.
         """
-        cotangents, found, token = self.trace_gradients(create_graph=True)
+        found = self._highers.get(given)
+        if found is None:
+            with COMPILE_LOCK:
+                found = self._highers.get(given) or self._make_higher(given)
+                self._highers[given] = found
+        return found
+
+    def _make_higher(self, given: tuple[bool, ...]) -> tuple[GraphFunction, list[bool]]:
+        cotangents, found, token = self.trace_gradients(create_graph=True, given=given)
         handles = [each for each in found if each is not None]
         kept, values = [], dict[Node, Node]()
         for at in self.kept:
             nodes = self.forward.nodes[at]
             kept.append(_saved_input(f"saved{at}", [self.fed.type_of(each) for each in nodes]))
             values.update(_of_saved(kept[-1], nodes))
-        given = self.fed.apply([each._value for each in cotangents])
+        incoming = self.fed.apply([each._value for each in cotangents])
         fed = self.fed.with_inputs(values)
-        inputs = [*self.graph.inputs, *given, *kept]
+        inputs = [*self.graph.inputs, *incoming, *kept]
         asked = self.asked | dict(enumerate(cotangents, len(self.graph.inputs)))
         outputs = fed.apply([*map(self.trace.value_of, handles), *filter(None, [token])])
         differentiable = {n: each for n, each in enumerate(handles) if each._requires_grad}
@@ -352,7 +378,7 @@ class GraphFunction:
         )
         made.keeps_arenas = self.keeps_arenas
         made.eager, made.aligned = self.eager, self.aligned
-        return made
+        return made, [each is not None for each in found]
 
     @made_once
     def kept(self) -> list[int]:
@@ -424,6 +450,15 @@ class GraphFunction:
             isinstance(inputs[number], Tensor) and inputs[number]._requires_grad
             for number in self.asked
         )
+
+
+def from_given(graph: Graph, given: Sequence[bool]) -> Graph:
+    """`graph`, whose last inputs are cotangents, with those alone that are given."""
+    if all(given):
+        return graph
+    cotangents = graph.inputs[len(graph.inputs) - len(given) :]
+    zeros = [node for node, is_given in zip(cotangents, given, strict=True) if not is_given]
+    return without_zeros(graph, zeros)
 
 
 def _saved_input(name: str, types: Sequence[TensorType]) -> Node:

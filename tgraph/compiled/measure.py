@@ -55,7 +55,7 @@ def measured(plan: CompiledCall, leaves: Sequence[Any]) -> list[list[Speed]]:
         return [speeds_of(function.plain, inputs)]
     forward = _on_cpu(function.forward.executable)
     values = forward.run(_own(forward, inputs))
-    backward, _ = function.backward_plan((True,) * len(function.asked))
+    backward, _ = function.backward_plan(function.asks_all)
     given = _backward_inputs(function, inputs, values)
     return [speeds_of(forward, inputs), speeds_of(backward, given)]
 

@@ -23,6 +23,7 @@ from ..core.views import array_views
 from ..tracing.recorded_call import Call
 from .call_writer import OpenViews
 from .compiled_call import CompiledCall
+from .compiled_record import Asked
 from .fed import Fed, SizeError
 from .graph_function import GraphFunction, odd_strides, without_large_arena
 
@@ -74,7 +75,7 @@ class SizedCall:
             if isinstance(value, MethodType) and value.__self__ in (self.plan, function)
         }
         self.refused: dict[str, None] = {}  # why backward plans are made for each size
-        self.backwards: dict[tuple[bool, ...], list[SizedPlan] | None] = {}
+        self.backwards: dict[Asked, list[SizedPlan] | None] = {}
         gradients = function.forward.types if function.differentiable else ()
         values = tuple(self.call.namespace[name] for name in self._names)
         code = SizeCode(self.sizes.dims)
@@ -169,9 +170,9 @@ class FunctionAtSizes(GraphFunction):
     ) -> None:
         own = vars(self)
         own.update(vars(sized.function))
-        for name in ("graph", "fed", "plain", "forward", "higher"):  # of open sizes
+        for name in ("graph", "fed", "plain", "forward"):  # of open sizes
             own.pop(name, None)
-        self.types, self._backwards = types, {}
+        self.types, self._backwards, self._highers = types, {}, {}
         self._sized, self._numbers, self._alone = sized, numbers, alone
         if self.differentiable:
             forward = sized.function.forward
@@ -200,10 +201,10 @@ class FunctionAtSizes(GraphFunction):
     def reaches(self) -> dict[int, int]:
         return self._sized.function.reaches
 
-    def _make_backward(self, wanted: tuple[bool, ...]) -> tuple[Any, list[int | None]]:
+    def _make_backward(self, asked: Asked) -> tuple[Any, list[int | None]]:
         """Backward plans are for many sizes, too, each for those that it holds for."""
-        graph, places = self._sized.function.backward_graph(wanted)
-        known = self._sized.backwards.setdefault(wanted, [])
+        graph, places = self._sized.function.backward_graph(asked)
+        known = self._sized.backwards.setdefault(asked, [])
         for plan in known or ():
             found = plan_at(plan, self._numbers)
             if found is not None:
@@ -216,7 +217,7 @@ class FunctionAtSizes(GraphFunction):
                 again = graph_at(graph, opened)
                 plan = compile_for_sizes(again, sizes, strides=odd_strides(again))
             except NOT_SIZED as error:
-                self._sized.backwards[wanted] = None
+                self._sized.backwards[asked] = None
                 self._sized.refused[reason_of(error)] = None
             else:
                 known.insert(0, plan)

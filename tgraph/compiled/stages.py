@@ -145,7 +145,7 @@ class _Cut:
         for number in range(last, -1, -1):  # what later ones read is made by earlier ones
             self._walk(number, [*self._ends[number], *made[number]])
             for node in self._read[number]:
-                made[self._stage[node]][node] = None
+                made[self._of(node)][node] = None
         self._made = made
 
     def _walk(self, number: int, ends: Iterable[Node]) -> None:

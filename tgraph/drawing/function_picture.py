@@ -117,8 +117,7 @@ def _plan_picture(plan: CompiledCall, executable: Executable, title: str) -> Pic
 def _with_backward(plan: CompiledCall, forward: Picture) -> Picture:
     """Both plans in one picture: what the forward plan saves is what the backward plan reads."""
     function: GraphFunction = plan.function
-    wanted = tuple(place is not None for place in function.forward.gradients)
-    executable, places = function.backward_plan(wanted)
+    executable, places = function.backward_plan(function.asks_all)
     inputs = [function.graph.inputs[number] for number in function.asked]
     names = {
         place: f"gradient of {node.attrs['name']}"
