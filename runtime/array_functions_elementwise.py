@@ -113,6 +113,7 @@ def _direction(xp: Any, x: Array) -> Array:
     by = xp.where(size == 0, size.dtype.type(1), size)
     result = xp.empty(x.shape, x.dtype)
     result.real[...], result.imag[...] = x.real / by, x.imag / by
+    result[size == 0] = 0  # without the signs of zeros
     return result
 
 

@@ -53,6 +53,7 @@ for _name, _reference in {
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "exp2": np.exp2,
     "log2": np.log2, "log10": np.log10, "square": np.square, "conj": np.conj, "angle": np.angle,
     "real": np.real, "imag": np.imag, "expm1": np.expm1, "log1p": np.log1p,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
 }.items():  # fmt: skip
     unary(_name, _reference)

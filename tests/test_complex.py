@@ -165,7 +165,8 @@ def test_compiled_functions_hold_for_numbers_of_any_size(dtype: Any) -> None:
     """Where eager code, that is NumPy's, gives a number, to some units of its size."""
     parts = [0.0, -0.0, *SIZES[dtype], *(-each for each in SIZES[dtype]), np.inf, -np.inf, np.nan]
     grid = np.array([complex(re, im) for re in parts for im in parts], dtype)
-    names = """abs exp log sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh sgn"""
+    names = """abs exp log sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh sgn asinh
+        acosh atanh"""
 
     def every(x: Any) -> list[Any]:
         return [getattr(tg, name)(x) for name in names.split()]
@@ -214,6 +215,26 @@ def assert_same_size(
             same |= (np.abs(a) < 64 * tiny) & (np.abs(b) < 64 * tiny)
             same |= (unknown | ~np.isfinite(size)) if overflows else unknown & ~finite
             assert same.all(), (name, given[~same][:4], found[~same][:4], wanted[~same][:4])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+def test_eager_special_values_and_branch_cuts_are_those_of_pytorch(dtype: Any) -> None:
+    """Infinities, NaN, the sides of cuts by the signs of zeros; `sgn` of zeros has no sign."""
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+    parts = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.5, -2.5, np.inf, -np.inf, np.nan]
+    grid = [complex(re, im) for re in parts for im in parts]
+    kind = getattr(torch, np.dtype(dtype).name)
+    names = """asin atan asinh acosh atanh log log2 log10 sqrt sinh cosh tanh exp"""
+    for name in names.split():
+        # one by one: PyTorch computes several by other means, that give other zeros
+        wanted = np.array([getattr(torch, name)(torch.tensor(z, dtype=kind)).numpy() for z in grid])
+        found = getattr(tg, name)(tg.tensor(np.array(grid, dtype))).numpy()
+        for a, b in ((found.real, wanted.real), (found.imag, wanted.imag)):
+            np.testing.assert_allclose(a, b, rtol=64 * np.finfo(dtype).eps, err_msg=name)
+            signs = np.isnan(b) | (np.signbit(a) == np.signbit(b))
+            assert signs.all(), (name, np.array(grid)[~signs], found[~signs], wanted[~signs])
+    zeros = np.array([complex(re, im) for re in parts[:2] for im in parts[:2]], dtype)
+    assert not tg.signbit(tg.view_as_real(tg.sgn(tg.tensor(zeros)))).any()
 
 
 # --- dtypes, promotion, conversion ---------------------------------------------------------------

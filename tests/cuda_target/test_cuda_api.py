@@ -354,6 +354,34 @@ def test_arrays_of_cupy_are_shared(cuda):
         x.numpy()
 
 
+def test_the_cuda_array_interface_tells_and_takes_memory_as_it_lies(cuda):
+    """Any library's array, of which there is no more than the dict: shape, strides, address."""
+    cupy = backend.cupy()
+    for name in ("bool", "uint8", "int16", "int32", "int64", "float16", "float64", "complex64"):
+        held = cupy.asarray((np.arange(24) % 3).reshape(4, 6).astype(name))
+        theirs = held[1:, ::2].T  # with an offset, steps, and axes exchanged
+        x = tg.as_tensor(SimpleNamespace(__cuda_array_interface__=theirs.__cuda_array_interface__,
+                                         held=held))  # fmt: skip
+        size, wanted = held.itemsize, theirs.get()
+        told = x.__cuda_array_interface__
+        assert (told["shape"], told["strides"]) == ((3, 3), (2 * size, 6 * size)), name
+        assert told["data"] == (held.data.ptr + 6 * size, False) and told["version"] == 3
+        assert told["typestr"] == wanted.dtype.str == np.dtype(name).str
+        np.testing.assert_array_equal(x.cpu().numpy(), wanted)
+        back = cupy.asarray(SimpleNamespace(__cuda_array_interface__=told, held=x))
+        back[0] = 1  # their writes are seen here, and ours there, and nowhere else
+        x[2].zero_()
+        wanted[0], wanted[2] = 1, 0
+        np.testing.assert_array_equal(x.cpu().numpy(), wanted)
+        rest = (np.arange(24) % 3).reshape(4, 6).astype(name)
+        rest[1:, ::2] = wanted.T
+        np.testing.assert_array_equal(held.get(), rest)
+    empty = tg.zeros(0, 2, device="cuda").__cuda_array_interface__
+    assert empty["shape"] == (0, 2) and empty["data"][0] == 0
+    with pytest.raises(RuntimeError, match=r"requires grad. Use tensor.detach"):
+        _ = tg.ones(2, device="cuda", requires_grad=True).__cuda_array_interface__
+
+
 @pytest.mark.parametrize(
     ("offset", "strides", "reason"),
     [(0, (5,), "multiple"), (0, (-4,), "negative"), (2, (4,), "cannot read")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,9 @@ UNARY = {
     name: name
     for name in (
         "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "conj", "cos", "cosh",
-        "exp", "expm1", "floor", "imag", "isfinite", "isinf", "isnan", "log", "log10", "log1p",
-        "log2", "logical_not", "negative", "positive", "real", "reciprocal", "round", "signbit",
-        "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+        "exp", "floor", "imag", "isfinite", "isinf", "isnan", "log", "log10", "log1p",
+        "log2", "logical_not", "negative", "positive", "real", "reciprocal", "signbit", "sin",
+        "sinh", "sqrt", "square", "tan", "tanh", "trunc",
     )
 } | {"bitwise_invert": "bitwise_not"}  # fmt: skip
 """The standard's name, and that of `tgraph`."""
@@ -74,10 +75,42 @@ globals().update({name: _binary(name, own, False) for name, own in BINARY.items(
 globals().update({name: _binary(name, name, True) for name in _OF_TENSORS})
 
 
+def expm1(x: Tensor, /) -> Tensor:
+    """`exp(x) - 1`, accurate near 0; of complex infinities and NaN as the standard has it.
+
+    >>> import tgraph as tg
+    >>> tg.array_api.expm1(tg.tensor([complex("-inf+infj"), complex("inf+0j")]))
+    tensor([-1.+0.j, inf+0.j])
+    """
+    found = e.expm1(require_tensor(x, "expm1", "x"))
+    if not found._type.dtype.is_complex:
+        return found
+    (size, angle), (real, imaginary) = (
+        (FUNCTIONS["real"](each), FUNCTIONS["imag"](each)) for each in (x, found)
+    )
+    open_angle = e.logical_not(FUNCTIONS["isfinite"](angle))
+    low = e.eq(size, -math.inf)
+    high = e.logical_and(e.eq(size, math.inf), open_angle)
+    real = e.where(low, -1.0, e.where(high, math.inf, real))
+    imaginary = e.where(e.eq(angle, 0), angle, imaginary)
+    return FUNCTIONS["complex"](real, e.where(e.logical_and(low, open_angle), 0.0, imaginary))
+
+
+def round(x: Tensor, /) -> Tensor:
+    """Each element, or each part of a complex one, rounded; halves to the even neighbour."""
+    if not require_tensor(x, "round", "x")._type.dtype.is_complex:
+        return e.round(x)
+    return FUNCTIONS["complex"](e.round(FUNCTIONS["real"](x)), e.round(FUNCTIONS["imag"](x)))
+
+
 def sign(x: Tensor, /) -> Tensor:
     """-1, 0 or 1; NaN of NaN, and x / abs(x) of complex numbers."""
     found = e.sgn(require_tensor(x, "sign", "x"))
-    return e.where(FUNCTIONS["isnan"](x), x, found) if x._type.dtype.is_differentiable else found
+    dtype = x._type.dtype
+    if not dtype.is_differentiable:
+        return found
+    nan = complex(math.nan, math.nan) if dtype.is_complex else x
+    return e.where(FUNCTIONS["isnan"](x), nan, found)
 
 
 def remainder(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
@@ -104,4 +137,4 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     return cast(e.clamp(x, low, high), dtype)
 
 
-__all__ = [*UNARY, *BINARY, *_OF_TENSORS, "clip", "remainder", "sign"]
+__all__ = [*UNARY, *BINARY, *_OF_TENSORS, "clip", "expm1", "remainder", "round", "sign"]

@@ -262,7 +262,7 @@ def arange(
 
     Of a `dtype` of integers the start and the step are cut to such.
     """
-    start, end = (0, start) if end is None else (start or 0, end)
+    start, end = (0, start) if end is None else (0 if start is None else start, end)
     if end is None:
         raise TypeError("arange() missing the end of the numbers: arange(end), arange(start, end)")
     given = [_number(each) for each in (start, end, step)]

@@ -389,7 +389,7 @@ def log2(input: Tensor) -> Tensor:
     """Logarithm to base 2."""
     x = as_float(input, "log2")
     if x._type.dtype.is_complex:
-        return mul(log(x), 1 / _LN2)
+        return _complex_log(x, 1 / _LN2)
     return apply(p.log2, x)
 
 
@@ -398,8 +398,15 @@ def log10(input: Tensor) -> Tensor:
     """Logarithm to base 10."""
     x = as_float(input, "log10")
     if x._type.dtype.is_complex:
-        return mul(log(x), math.log10(math.e))
+        return _complex_log(x, math.log10(math.e))
     return mul(apply(p.log2, x), math.log10(2.0))
+
+
+@planned
+def _complex_log(x: Tensor, scale: float) -> Tensor:
+    """By parts: a complex product would make NaN of infinities."""
+    found = log(x)
+    return apply(p.complex_, mul(part(found, 0), scale), mul(part(found, 1), scale))
 
 
 @public(method=True, inplace=True, out=True)

@@ -6,6 +6,7 @@ import math
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..core.complex_parts import part
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.operands import (
@@ -27,11 +28,35 @@ from ..runtime.dtypes import complex128, float32, float64
 from . import creation
 from . import elementwise as e
 from .activations import sigmoid
+from .number_parts import signbit
 
 _LN2 = math.log(2.0)
 _LARGE = 1e8  # whose square is the same number with 1 added to it
 
 # --- inverses of hyperbolic functions ------------------------------------------------------------
+
+
+@planned
+def _turned(x: Tensor) -> Tensor:
+    """x * 1j by exchange of the parts: products would make NaN of infinities, and lose -0.0."""
+    return apply(p.complex_, e.neg(part(x, 1)), part(x, 0))
+
+
+@planned
+def _turned_back(x: Tensor) -> Tensor:
+    return apply(p.complex_, part(x, 1), e.neg(part(x, 0)))
+
+
+@planned
+def _on_the_right(angle: Tensor, x: Tensor) -> Tensor:
+    """`acos(x)` turned to where the real part is not negative."""
+    real, imaginary = part(angle, 0), part(angle, 1)
+    below = signbit(part(x, 1))
+    return apply(
+        p.complex_,
+        e.where(below, imaginary, e.neg(imaginary)),
+        e.where(below, e.neg(real), real),
+    )
 
 
 @public(method=True, inplace=True, out=True, aliases=("arcsinh",))
@@ -44,7 +69,7 @@ def asinh(input: Tensor) -> Tensor:
     """
     x = as_float(input, "asinh")
     if x._type.dtype.is_complex:
-        return e.mul(e.asin(e.mul(x, -1j)), 1j)
+        return _turned_back(e.asin(_turned(x)))
     return cast(_asinh(widened(x)), x._type.dtype)
 
 
@@ -76,7 +101,7 @@ def acosh(input: Tensor) -> Tensor:
     """
     x = as_float(input, "acosh")
     if x._type.dtype.is_complex:
-        return e.log(e.add(x, e.mul(e.sqrt(e.sub(x, 1)), e.sqrt(e.add(x, 1)))))
+        return _on_the_right(e.acos(x), x)
     return cast(_acosh(widened(x)), x._type.dtype)
 
 
@@ -105,7 +130,7 @@ def atanh(input: Tensor) -> Tensor:
     """
     x = as_float(input, "atanh")
     if x._type.dtype.is_complex:
-        return e.mul(e.atan(e.mul(x, -1j)), 1j)
+        return _turned_back(e.atan(_turned(x)))
     return cast(_atanh(widened(x)), x._type.dtype)
 
 

@@ -15,18 +15,21 @@ from ..core.public import public
 from ..core.return_types import frexp as MantissaAndExponent
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
-from ..runtime.dtypes import bool_, float64, int32
+from ..runtime.dtypes import bool_, float64, int8, int16, int32, int64
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
+from .bits import bits_as
 from .loops import while_loop
+
+_SIGNED = {each.itemsize: each for each in (int8, int16, int32, int64)}
 
 # --- signs ---------------------------------------------------------------------------------------
 
 
 @public(method=True, out="exact")
 def signbit(input: Tensor) -> Tensor:
-    """Whether a number is negative; -0.0 is.
+    """Whether a number has the sign of negative ones; -0.0 has, and so may NaN.
 
     >>> import tgraph as tg
     >>> tg.signbit(tg.tensor([1.0, -0.0, -2.0]))
@@ -40,10 +43,7 @@ def _signbit(x: Tensor) -> Tensor:
     dtype = x._type.dtype
     if dtype is bool_:
         return e.logical_and(x, False)
-    below = e.lt(x, 0)
-    if not dtype.is_floating_point:
-        return below
-    return e.logical_or(below, e.logical_and(e.eq(x, 0), e.lt(e.reciprocal(x), 0)))
+    return e.lt(bits_as(x, _SIGNED[dtype.itemsize]) if dtype.is_floating_point else x, 0)
 
 
 @public(method=True, inplace=True, out=True)
