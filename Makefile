@@ -82,7 +82,8 @@ array-api: $(VENV)/.installed
 	@test -d "$(SUITE)/array_api_tests" || { echo "make array-api SUITE=folder: no suite there"; exit 1; }
 	$(INSTALL) ndindex pytest-json-report
 	cd "$(SUITE)" && ARRAY_API_TESTS_MODULE=tgraph.array_api ARRAY_API_TESTS_VERSION=2024.12 \
-		$(abspath $(RUN))/python -m pytest array_api_tests --max-examples $(MAX_EXAMPLES) $(ARGS)
+		$(abspath $(RUN))/python -m pytest array_api_tests --max-examples $(MAX_EXAMPLES) \
+		--disable-deadline --xfails-file=$(abspath tests/array_api/suite_xfails.txt) $(ARGS)
 
 # Packages written for PyTorch, run with PyTorch and with tgraph, in an environment of their own.
 thirdparty: $(VENV)-thirdparty/.installed

@@ -216,6 +216,7 @@ ROWS = {
         xp.zeros((2, 3), dtype=x.dtype) | xp.ones(3, dtype=x.dtype)
         xp.full((2,), 1, dtype=x.dtype)
         xp.empty((2, 3), dtype=x.dtype).shape | xp.eye(2, 3, k=1, dtype=x.dtype)
+        xp.eye(2, k=2**70, dtype=x.dtype) | xp.eye(2, 3, k=-(2**70), dtype=x.dtype)
         xp.eye(3, k=-1, dtype=x.dtype) | tuple(xp.meshgrid(v, x[0, :]))
         tuple(xp.meshgrid(v, x[0, :], indexing="ij"))
         xp.result_type(x, y) | xp.isdtype(x.dtype, "numeric")
@@ -259,6 +260,7 @@ ROWS = {
         xp.arange(0.5, 3, 0.5, dtype=x.dtype) | xp.std(x) | xp.std(x, axis=0, correction=1.0)
         xp.var(x, axis=(0, 1), keepdims=True) | xp.var(x, axis=1, correction=0.5)
         xp.var(x, axis=()) | xp.isdtype(xp.arange(0.0, 0, 1).dtype, "real floating")
+        xp.isdtype(xp.arange(-1, 0.0, -1).dtype, "real floating")
         xp.signbit(xp.asarray([float("-nan"), float("nan")], dtype=x.dtype))
         xp.copysign(x, xp.asarray(float("-nan"), dtype=x.dtype))
         xp.finfo(x).bits | xp.finfo(x.dtype).max | xp.finfo(x).smallest_normal | xp.finfo(x).eps

@@ -75,7 +75,7 @@ def arange(
     """
     start, stop = (0, start) if stop is None else (start, stop)
     if step != 0 and (stop - start) * (1 if step > 0 else -1) < 0:
-        stop = start
+        stop = start if isinstance(stop, int) else float(start)  # floats decide the dtype
     return creation.arange(start, stop, step, dtype=dtype, device=device)
 
 
@@ -154,6 +154,7 @@ def eye(
     """
     rows = creation.arange(n_rows, device=device)
     columns = creation.arange(n_rows if n_cols is None else n_cols, device=device)
+    k = max(-n_rows, min(k, len(columns)))  # further off there is no diagonal
     return cast(rows.unsqueeze(1) + k == columns, dtype or creation_options.get_default_dtype())
 
 
