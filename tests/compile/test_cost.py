@@ -15,7 +15,7 @@ from tgraph.runtime.memo import Memo
 
 import tgraph as tg
 from benchmarks.compile_time import CASES
-from tgraph.compiled import call_writer
+from tgraph.compiled import call_text
 from tgraph.core.eager_context import EAGER
 from tgraph.core.planned import Planned
 from tgraph.tracing.trace_context import Trace
@@ -246,7 +246,7 @@ def test_a_step_over_many_tensors(make):
 @pytest.fixture
 def loops(monkeypatch):
     """Few tensors are looked at as many are."""
-    monkeypatch.setattr(call_writer, "LOOPED", 1)
+    monkeypatch.setattr(call_text, "LOOPED", 1)
 
 
 def grow(given):
@@ -328,7 +328,7 @@ def test_loops_count_writes(loops):
 def test_loops_make_the_same_steps(make, monkeypatch):
     results = []
     for looped in (1, 10**9):
-        monkeypatch.setattr(call_writer, "LOOPED", looped)
+        monkeypatch.setattr(call_text, "LOOPED", looped)
         given = parameters(5, 3)
         optimizer = make(given)
 

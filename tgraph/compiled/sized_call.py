@@ -21,7 +21,7 @@ from ..core.compile_lock import made_once
 from ..core.tensor import Size, Tensor, ViewStep
 from ..core.views import array_views
 from ..tracing.recorded_call import Call
-from .call_writer import OpenViews
+from .call_effects import OpenViews
 from .compiled_call import CompiledCall
 from .compiled_record import Asked
 from .fed import Fed, SizeError
