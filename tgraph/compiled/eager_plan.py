@@ -71,7 +71,7 @@ class EagerPlan(Plan):
         self._types, self._written = traced.types, traced.written
         arguments = [e.source.key for e in traced.trace.inputs if e.source.kind == "argument"]
         self._only_read = [at for at in arguments if at not in traced.written]
-        uses = traced.trace.generators.values()
+        uses = traced.trace.draws.generators.values()
         if any(use.counts for use in uses):
             raise NotPlannableError("it draws random numbers in a branch or loop")
         self._draws = [(use.generator, use.calls) for use in uses]
@@ -230,7 +230,7 @@ def _stand_in(trace: Trace, call: Call, at: int, leaf: Any) -> Any:
 
 def _check_reads(trace: Trace) -> None:
     kinds = {entry.source.kind for entry in trace.inputs}
-    others = trace.static_reads or trace.host_reads or trace.seeds or trace.grads
+    others = trace.static_reads or trace.host_reads or trace.draws.seeds or trace.grads
     others = others or trace.last_token
     if others or not kinds <= {"argument", "number", "random"}:
         raise NotPlannableError("it reads more than its arguments")

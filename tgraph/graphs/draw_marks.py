@@ -40,7 +40,7 @@ class DrawMarks(Trace):
 
     def _use_at_run(self, generator: Any) -> GeneratorUse:
         """A generator with its counter as a run will find it here, when it makes what comes."""
-        use, type_ = self._use(generator), intern_type((), int64)
+        use, type_ = self.draws.use(generator), intern_type((), int64)
         counter = wrap(self.mark(type_, "draw", None, generator=generator), type_)
         return GeneratorUse(generator, use.key, counter)
 

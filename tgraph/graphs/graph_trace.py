@@ -154,7 +154,7 @@ class GraphTrace(DrawMarks, FirstValues):
         read.update(mark.value for mark in self.markers.values() if mark.value is not None)
         read.update(self.of_first_values, self.selections)
         read.update(
-            each._value for use in self.generators.values() for each in (use.key, use.counter)
+            each._value for use in self.draws.generators.values() for each in (use.key, use.counter)
         )
         ends = [node for node in every if node not in read]
         return [node for node in ends if type(node.type) is TensorType and self._is_whole(node)]

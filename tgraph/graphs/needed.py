@@ -98,7 +98,7 @@ def needed(
             new[node] = plain(mark.value)
             continue
         key = id(mark.generator)
-        now = new[node] = plain(counters.get(key, trace.generators[key].counter._value))
+        now = new[node] = plain(counters.get(key, trace.draws.generators[key].counter._value))
         if node in trace.counters_behind:
             counters[key], looped[key] = trace.counters_behind[node], None
         else:
@@ -113,7 +113,7 @@ def needed(
     calls = [plain(each) for each in readers if effect_of(each) != "pure"]
     outputs += [_first_result(build, each) for each in calls if each not in inner]
     counted = [
-        (trace.generators[key].generator, len(outputs) + at) for at, key in enumerate(looped)
+        (trace.draws.generators[key].generator, len(outputs) + at) for at, key in enumerate(looped)
     ]
     outputs += [plain(counters[key]) for key in looped]
     outputs += [*written, *masks]
@@ -126,7 +126,7 @@ def needed(
         inputs,
         [each._replace(mask=mask) for each, mask in zip(selections, masks)],
         [(tensor, numbers[id(tensor)]) for tensor, _ in last.values()],
-        [(trace.generators[key].generator, draws[key]) for key in draws if key not in looped],
+        [(trace.draws.generators[key].generator, draws[key]) for key in draws if key not in looped],
         counted,
         readers,
     )

@@ -19,6 +19,7 @@ from ..core.trace_state import GeneratorUse, HandleState, TraceError
 from . import body_calls, control_flow, loops, pushed_bodies, scans
 from .bodies import Body, changed_by, changing, decision_of, trace_body
 from .outside_writes import Carried, write_back, written_operand
+from .random_draws import RandomDraws
 from .regions import Region
 from .scopes import Scope
 
@@ -36,6 +37,7 @@ class BodyRecording(Context):
     table: dict[int, Node]  # id of a tensor of the outside -> its current value
     journal: dict[int, HandleState]  # in the order of first touch
     carried: dict[int, Carried]  # by id: tensors that bodies write, which did not make them
+    draws: RandomDraws
     arrived: list[Region]  # at which a gradient arrived that is being derived
     _own: set[Node]
     _constants: dict[Any, Node]
@@ -124,10 +126,6 @@ class BodyRecording(Context):
         finally:
             scope.pure = before
 
-    def _use(self, generator: Any) -> GeneratorUse:
-        """Where the counter of a generator stands, in the running scope."""
-        raise NotImplementedError
-
     # --- what bodies change of the outside ---
 
     def carry(self, tensor: Tensor, requires_grad: bool = False) -> None:
@@ -137,7 +135,7 @@ class BodyRecording(Context):
 
     def _counters(self, generators: Sequence[Any]) -> list[GeneratorUse]:
         """Of what bodies draw from, where a branch or loop begins."""
-        return [self._use(each) for each in generators]
+        return [self.draws.use(each) for each in generators]
 
     def _drawn(self, uses: Sequence[GeneratorUse], counters: Sequence[Tensor]) -> None:
         """The counters that the generators go on from."""

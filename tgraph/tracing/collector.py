@@ -339,7 +339,7 @@ class Collector:
             tensor = before.tensor
             if id(tensor) not in trace.by_handle and not follows_its_base(tensor):
                 self._changed_outside(tensor, before, found)
-        for use in trace.generators.values():
+        for use in trace.draws.generators.values():
             counter = self.output(trace.value_of(use.counter)) if use.counts else None
             found.generators.append((use.generator, use.calls, use.seed, counter))
         return found

@@ -30,7 +30,6 @@ from ..core.state import state
 from ..core.tensor import Lifted, Tensor, blank, intern_type, wrap
 from ..core.trace_state import (
     Boundary,
-    GeneratorUse,
     GradAccess,
     HandleState,
     HostRead,
@@ -46,11 +45,13 @@ from ..runtime.records import record
 from .body_recording import BodyRecording
 from .open_sizes import OpenSizes
 from .outside_writes import Carried
+from .random_draws import RandomDraws
 from .recording.entered import without_hooks
 from .regions import Region, entered_region
 from .scopes import Scope
 from .selections import Count, Selection, select
 from .stamps import Stamps
+from .trace_errors import WITH_CONTROL_FLOW, leaked, loop_is_written_out, value_is_asked
 
 _NO_ATTRS: MappingProxyType[str, Any] = MappingProxyType({})
 
@@ -83,8 +84,7 @@ class Trace(BodyRecording):
         self.grads: dict[int, GradAccess] = {}
         # id of the private handle -> the user's tensor, while the function is traced
         self.arguments: dict[int, Tensor | None] = {}
-        self.generators: dict[int, GeneratorUse] = {}
-        self.seeds: dict[int, tuple[Any, tuple[int, int]]] = {}  # of generators seeded inside
+        self.draws = RandomDraws(self)
         self.host_reads: list[Source] = []
         self.static_reads: list[tuple[Source, Any, str]] = []  # the last is a name for it
         self.last_token: Node | None = None  # of the last ordered host call
@@ -230,15 +230,15 @@ class Trace(BodyRecording):
             if graph.owns(node):
                 found: TraceError = graph.outside(node, node.type)
                 return found
-        return _leaked(f"a value made in a traced function, at {node.where},")
+        return leaked(f"a value made in a traced function, at {node.where},")
 
     def leaked_number(self, number: TracedNumber) -> TraceError:
         """The same of a number."""
-        return _leaked(f"the number `{number.name}` of a traced function")
+        return leaked(f"the number `{number.name}` of a traced function")
 
     def leaked_size(self, size: SymInt) -> TraceError:
         """The same of a size."""
-        return _leaked(f"the size {size.text} of a tensor of a traced function")
+        return leaked(f"the size {size.text} of a tensor of a traced function")
 
     def _capture(self, tensor: Tensor) -> Node:
         """The value of a tensor of the outside: an input, or a view of one."""
@@ -343,7 +343,8 @@ class Trace(BodyRecording):
 
     def reads(self) -> tuple[Any, ...]:
         """Tells whether anything but tensors and numbers is read, drawn or ordered in between."""
-        counted = (self.host_reads, self.static_reads, self.generators, self.seeds, self.grads)
+        drawn = self.draws.generators, self.draws.seeds
+        counted = (self.host_reads, self.static_reads, *drawn, self.grads)
         return (*map(len, counted), self.last_token)
 
     def repeat(self, node: Node, inputs: Sequence[Node], type_: TensorType) -> Node:
@@ -376,16 +377,12 @@ class Trace(BodyRecording):
 
     def host_array(self, tensor: Tensor, operation: str) -> np.ndarray[Any, Any]:
         why = self.not_rewritten(operation)
-        raise TraceError(
-            f"{operation} needs the value of a tensor at {user_site()}, but {self.function} is "
-            f"being traced: values are known only when the compiled function runs. {why}"
-            + _WAYS_OUT.get(operation.partition("(")[0], _WAY_OUT)
-        )
+        raise value_is_asked(operation, self.function, why)
 
     def not_rewritten(self, operation: str) -> str:
         if self.rewritings is None:
             asks = operation.startswith(("bool()", "iterating"))
-            return f"{_WITH_CONTROL_FLOW} " if asks else ""
+            return f"{WITH_CONTROL_FLOW} " if asks else ""
         why = self.rewritings.asked(operation, user_site(), state.recorder)
         return why and f"{why} "
 
@@ -396,15 +393,10 @@ class Trace(BodyRecording):
         return select(self, tensor, self.count)
 
     def allow_iteration(self) -> None:
-        site = user_site()
-        if site.unpacks:  # as often as there are names
+        if user_site().unpacks:  # as often as there are names
             return
         why = self.not_rewritten("iterating")
-        raise TraceError(
-            f"iterating over a tensor at {site}, while {self.function} is being traced, "
-            f"would write out the loop once per element of the first dimension. {why}Use "
-            "operations over the whole tensor, or iterate over its unbind() to write the loop out."
-        )
+        raise loop_is_written_out(self.function, why)
 
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
         if type(value) is SymInt:
@@ -558,54 +550,15 @@ class Trace(BodyRecording):
 
     # --- randomness ---
 
-    def _use(self, generator: Any) -> GeneratorUse:
-        scope = self.scope
-        if self.is_in_body:
-            if scope.pure:
-                raise TraceError(
-                    f"random numbers are drawn in {scope.pure}, at {user_site()}, which cannot "
-                    "be compiled; draw them before it"
-                )
-            if id(generator) not in scope.draws:
-                assert scope.outer is not None
-                if scope.over is not None:
-                    scope.over.allow_draws()
-                with self.within(scope.outer):
-                    outer = self._use(generator)
-                scope.draws[id(generator)] = scope.use(outer)
-            return scope.draws[id(generator)]
-        use = self.generators.get(id(generator))
-        if use is None:
-            source, type_ = Source("random", generator), intern_type((2,), int64)
-            state_ = wrap(self.new_input(source, "random_state", type_).node, type_)
-            use = GeneratorUse(generator, _element(state_, 0), _element(state_, 1))
-            self.generators[id(generator)] = use
-        return use
-
     def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
-        use = self._use(generator)
-        drawn = use.key, use.counter
-        use.counter = apply(p.add, use.counter, self.constant(1, int64))
-        use.calls += 1
-        if device is CPU:
-            return drawn
-        key, counter = (apply(p.transfer, each, device=device) for each in drawn)
-        return key, counter
+        return self.draws.next(generator, device)
 
     def random_state(self, generator: Any) -> Tensor:
-        use = self._use(generator)
-        parts = [apply(p.reshape, each, shape=(1,)) for each in (use.key, use.counter)]
-        made: Tensor = apply(p.concatenate, *parts, axis=0)
-        return made
+        return self.draws.state(generator)
 
     def seeded(self, generator: Any, seed: int) -> None:
         self._refuse_in_body("seeds a generator")
-        self.seeds.setdefault(
-            id(generator), (generator, (generator.initial_seed(), generator.counter))
-        )
-        signed = seed - (1 << 64) if seed >= 1 << 63 else seed
-        key, counter = self.constant(signed, int64), self.constant(0, int64)
-        self.generators[id(generator)] = GeneratorUse(generator, key, counter, seed=seed)
+        self.draws.seed(generator, seed)
 
     # --- what is computed again ---
 
@@ -636,7 +589,7 @@ class Trace(BodyRecording):
 
     def has_written(self) -> bool:
         """Whether eager code would have left something behind by now."""
-        if self.generators or self.last_token is not None:
+        if self.draws.generators or self.last_token is not None:
             return True
         if any(access.written for access in self.grads.values()):
             return True
@@ -656,7 +609,7 @@ class Trace(BodyRecording):
         finally:  # also where there is no memory to note anything
             for before in reversed(self.journal.values()):
                 before.restore()
-            for generator, (seed, counter) in self.seeds.values():
+            for generator, (seed, counter) in self.draws.seeds.values():
                 generator.restart(seed, counter)
             self.arguments = dict.fromkeys(self.arguments)
             self.journal.clear()
@@ -683,44 +636,6 @@ def handle_of(trace: Trace, key: int) -> Tensor:
     if entry is not None and entry.handle is not None:
         return entry.handle
     return trace.journal[key].tensor
-
-
-def _element(numbers: Tensor, at: int) -> Tensor:
-    """One of a row of numbers, as a tensor of no dimensions."""
-    part = apply(p.slice_, numbers, starts=(at,), stops=(at + 1,), steps=(1,))
-    made: Tensor = apply(p.reshape, part, shape=())
-    return made
-
-
-def _leaked(what: str) -> TraceError:
-    return TraceError(
-        f"{what} is used outside of it, at {user_site()}. It was kept (in a library, a thread, "
-        "...) after its trace was over, when it has no value: return it from the compiled function "
-        "instead, or write it into a tensor of the outside with copy_()."
-    )
-
-
-_WITH_CONTROL_FLOW = (
-    "tg.compile(control_flow=True) makes branches and loops of Python's `if`, `while` and `for`."
-)
-_WAY_OUT = "Move it out of the compiled function."
-_RETURN_IT = "return the tensor, and ask for its value outside of the compiled function."
-_KNOWN_SHAPE = (
-    "Results of a shape that depends on values cannot be compiled. Use tg.where, masked_fill or "
-    "multiplication with the mask, which keep the shape, or move it out of the compiled function."
-)
-_WAYS_OUT = {
-    "bool": "Use tg.where(condition, a, b) to choose between values, or move the decision out of "
-    "the compiled function.",
-    "item": f"Go on with the tensor of no dimensions instead, or {_RETURN_IT}",
-    "float": f"Go on with the tensor of no dimensions instead, or {_RETURN_IT}",
-    "int": f"Go on with the tensor of no dimensions instead, or {_RETURN_IT}",
-    "numpy": f"Use tgraph's own functions here, or {_RETURN_IT}",
-    "tolist": f"Go on with tensors instead, or {_RETURN_IT}",
-    "nonzero": _KNOWN_SHAPE,
-    "unique": _KNOWN_SHAPE,
-    "unique_consecutive": _KNOWN_SHAPE,
-}
 
 
 def scalar_of(value: Any, dtype: DType) -> Any:

@@ -135,7 +135,7 @@ class _Tensors:
         held += [before.tensor for before in trace.journal.values()]
         self.states = {id(each): HandleState.of(each) for each in held}
         self.grads = self._grads()
-        self.draws = {key: (use.calls, use.counter) for key, use in trace.generators.items()}
+        self.draws = {key: (use.calls, use.counter) for key, use in trace.draws.generators.items()}
 
     def _grads(self) -> dict[int, Any]:
         """What was written into gradients, by the id of their tensors."""
@@ -157,7 +157,7 @@ class _Tensors:
         for each, before in self.retaining:
             if each._grad is not before:
                 return "the gradient of a result, of which retain_grad() was asked"
-        for key, use in trace.generators.items():
+        for key, use in trace.draws.generators.items():
             if self.draws.get(key, (0, None))[0] != use.calls:
                 return "the state of a generator of random numbers, from which it draws"
         return ""
@@ -168,5 +168,5 @@ class _Tensors:
         for tensor, grad in self.retaining:
             tensor._grad = grad
         for key, (calls, counter) in self.draws.items():
-            self.trace.generators[key].calls = calls
-            self.trace.generators[key].counter = counter
+            self.trace.draws.generators[key].calls = calls
+            self.trace.draws.generators[key].counter = counter

@@ -1,0 +1,82 @@
+"""The random numbers that a trace draws: generators stand where each call finds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..compiler.ir import primitives as p
+from ..core.dispatch import apply
+from ..core.provenance import user_site
+from ..core.tensor import Tensor, intern_type, wrap
+from ..core.trace_state import GeneratorUse, Source, TraceError
+from ..runtime.device import CPU, Device
+from ..runtime.dtypes import int64
+
+
+class RandomDraws:
+    """The generators that one Trace uses, by id; `seeds` is where those stood that it seeded."""
+
+    def __init__(self, trace: Any) -> None:
+        self.trace = trace
+        self.generators: dict[int, GeneratorUse] = {}
+        self.seeds: dict[int, tuple[Any, tuple[int, int]]] = {}
+
+    def use(self, generator: Any) -> GeneratorUse:
+        """Where the counter of a generator stands, in the running scope."""
+        trace = self.trace
+        if trace.is_in_body:
+            scope = trace.scope
+            if scope.pure:
+                raise TraceError(
+                    f"random numbers are drawn in {scope.pure}, at {user_site()}, which cannot "
+                    "be compiled; draw them before it"
+                )
+            if id(generator) not in scope.draws:
+                assert scope.outer is not None
+                if scope.over is not None:
+                    scope.over.allow_draws()
+                with trace.within(scope.outer):
+                    outer = self.use(generator)
+                scope.draws[id(generator)] = scope.use(outer)
+            return scope.draws[id(generator)]
+        use = self.generators.get(id(generator))
+        if use is None:
+            source, type_ = Source("random", generator), intern_type((2,), int64)
+            state_ = wrap(trace.new_input(source, "random_state", type_).node, type_)
+            use = GeneratorUse(generator, _element(state_, 0), _element(state_, 1))
+            self.generators[id(generator)] = use
+        return use
+
+    def next(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
+        """Key and counter of a draw, behind which the counter goes on."""
+        use = self.use(generator)
+        drawn = use.key, use.counter
+        use.counter = apply(p.add, use.counter, self.trace.constant(1, int64))
+        use.calls += 1
+        if device is CPU:
+            return drawn
+        key, counter = (apply(p.transfer, each, device=device) for each in drawn)
+        return key, counter
+
+    def state(self, generator: Any) -> Tensor:
+        """What `get_state` of a generator gives."""
+        use = self.use(generator)
+        parts = [apply(p.reshape, each, shape=(1,)) for each in (use.key, use.counter)]
+        made: Tensor = apply(p.concatenate, *parts, axis=0)
+        return made
+
+    def seed(self, generator: Any, seed: int) -> None:
+        """The generator begins again."""
+        self.seeds.setdefault(
+            id(generator), (generator, (generator.initial_seed(), generator.counter))
+        )
+        signed = seed - (1 << 64) if seed >= 1 << 63 else seed
+        key, counter = self.trace.constant(signed, int64), self.trace.constant(0, int64)
+        self.generators[id(generator)] = GeneratorUse(generator, key, counter, seed=seed)
+
+
+def _element(numbers: Tensor, at: int) -> Tensor:
+    """One of a row of numbers, as a tensor of no dimensions."""
+    part = apply(p.slice_, numbers, starts=(at,), stops=(at + 1,), steps=(1,))
+    made: Tensor = apply(p.reshape, part, shape=())
+    return made
