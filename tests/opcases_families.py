@@ -128,18 +128,21 @@ POLYNOMIALS = {
     "laguerre_polynomial_l": FUNCTIONS.eval_laguerre,
     "legendre_polynomial_p": FUNCTIONS.eval_legendre,
 }  # fmt: skip
-# At the ends of [-1, 1], inside and outside; degrees from 0 on.
-_ENDS = np.array([[-1.7], [-1.0], [-0.4], [0.6], [1.0], [1.3]])
+
+
+def _ends(rng: Any, shape: tuple[int, ...]) -> Any:
+    """At the ends of [-1, 1], inside and outside."""
+    return np.array([[-1.7], [-1.0], [-0.4], [0.6], [1.0], [1.3]])
 
 
 def _degrees(rng: Any, shape: tuple[int, ...]) -> Any:
-    return rng.permutation(9)[: int(np.prod(shape))].reshape(shape).astype(float)
+    """From 0 on; they are cut to whole numbers."""
+    return rng.permutation(9)[: int(np.prod(shape))].reshape(shape) + 0.4
 
 
 def _polynomials(name: str, f: Any) -> dict[str, Pair]:
     found = getattr(tg.special, name)
-    pairs = {f"special.{name}": (lambda x, n: found(tg.tensor(_ENDS, device=x.device), n),
-                                 lambda x, n: f(n.astype(int), _ENDS))}  # fmt: skip
+    pairs = {f"special.{name}": (found, lambda x, n: f(n.astype(int), x))}
     if shifted := getattr(tg.special, f"shifted_{name}", None):
         pairs[f"special.shifted_{name}"] = shifted, lambda x, n: f(n.astype(int), 2 * x - 1)
     return pairs
@@ -147,7 +150,7 @@ def _polynomials(name: str, f: Any) -> dict[str, Pair]:
 
 family(
     {key: pair for item in POLYNOMIALS.items() for key, pair in _polynomials(*item).items()},
-    ((5,), normal), ((5,), _degrees), dtypes=(tg.float64,), tolerance=2e4, gradient=False,
+    ((6, 1), _ends), ((5,), _degrees), dtypes=(tg.float64,), tolerance=2e4, second=False,
     layouts=False,
 )  # fmt: skip
 

@@ -40,6 +40,7 @@ family(
         "unsafe_split_with_sizes": (
             lambda x: tg.unsafe_split_with_sizes(x, [1, 2]), lambda x: np.split(x, [1])
         ),
+        "fill": (lambda x: tg.fill(x, x[0, 1] * 2), lambda x: np.full_like(x, 2 * x[0, 1])),
         "unsqueeze_copy": (lambda x: tg.unsqueeze_copy(x, 0), lambda x: x[None]),
         "view_copy": (lambda x: tg.view_copy(x, [4, 3]), lambda x: x.reshape(4, 3)),
         "constant_pad_nd": (
@@ -58,7 +59,6 @@ family(
 family(
     {
         "detach_copy": (tg.detach_copy, lambda x: x),
-        "fill": (lambda x: tg.fill(x, 2.0), lambda x: np.full_like(x, 2)),
     },
     (3, 4),
     gradient=False,

@@ -2,18 +2,21 @@
 
 Those of Chebyshev in closed form, by angles, the others by their recurrences up to the greatest
 degree (Abramowitz and Stegun, 22.3.15 to 22.3.16 and 22.7). Degrees are cut to whole numbers; 0
-below 0. As in PyTorch, there are no gradients.
+below 0. Gradients, which PyTorch has none of, are with respect to the argument: derivatives of any
+order follow the same recurrences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..compiler.ir import TensorType
+from ..core.composite import composite
 from ..core.dispatch import detached
 from ..core.operands import Operand, cast, promote_float, with_a_tensor
-from ..core.planned import planned
 from ..core.tensor import Tensor
+from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import bool_, float64
 from . import creation
 from . import elementwise as e
@@ -24,8 +27,8 @@ from .mathematics import acosh
 
 def _operands(name: str, x: Operand, n: Operand) -> tuple[Tensor, Tensor, Tensor]:
     """The first in its dtype, then both in float64."""
-    first, second = (detached(each) for each in promote_float(name, *with_a_tensor(name, x, n)))
-    return first, cast(first, float64), e.trunc(cast(second, float64))
+    first, second = promote_float(name, *with_a_tensor(name, x, n))
+    return first, cast(first, float64), e.trunc(cast(detached(second), float64))
 
 
 def _odd(n: Tensor) -> Tensor:
@@ -35,7 +38,6 @@ def _odd(n: Tensor) -> Tensor:
 # --- Chebyshev's polynomials ---------------------------------------------------------------------
 
 
-@planned
 def _chebyshev(x: Tensor, n: Tensor, kind: str) -> Tensor:
     """x = cos(t), or +-cosh(t) outside of [-1, 1]: quotients of functions of multiples of t."""
     size = e.abs(x)
@@ -75,7 +77,7 @@ def _at_one(kind: str, n: Tensor) -> Tensor:
 def _chebyshev_of(name: str, x: Operand, n: Operand, kind: str, shifted: bool = False) -> Tensor:
     first, wide, degree = _operands(name, x, n)
     place = e.sub(e.mul(wide, 2), 1) if shifted else wide
-    return cast(_chebyshev(place, degree, kind), first._type.dtype)
+    return cast(_polynomial(place, degree, kind=kind, order=0), first._type.dtype)
 
 
 def chebyshev_polynomial_t(input: Operand, n: Operand) -> Tensor:
@@ -130,29 +132,65 @@ def shifted_chebyshev_polynomial_w(input: Operand, n: Operand) -> Tensor:
 
 # --- recurrences ---------------------------------------------------------------------------------
 
-_Step = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+_RECURRENCES: dict[str, Callable[[Any], tuple[Any, Any, Any, Any]]] = {
+    "hermite_h": lambda k: (2.0, 0.0, e.mul(k, 2), None),
+    "hermite_he": lambda k: (1.0, 0.0, k, None),
+    "laguerre": lambda k: (-1.0, e.add(e.mul(k, 2), 1), k, e.add(k, 1)),
+    "legendre": lambda k: (e.add(e.mul(k, 2), 1), 0.0, k, e.add(k, 1)),
+    **dict.fromkeys("tuvw", lambda k: (2.0, 0.0, 1.0, None)),
+}
+"""a, b, c and d: ((a * x + b) * p - c * q) / d is the polynomial k + 1, p and q are k and k - 1."""
+
+_FIRST = {"t": (1.0, 0.0), "v": (2.0, -1.0), "w": (2.0, 1.0)}
+"""a and b of the first polynomial, where they are others."""
 
 
-def _recurrence(
-    name: str, x: Operand, n: Operand, first: Callable[[Tensor], Tensor], step: _Step
+@composite("orthogonal_polynomial")
+def _polynomial(x: Tensor, n: Tensor, *, kind: str, order: int) -> Tensor:
+    """The derivative of an order, which may be 0, of the polynomial of degree n."""
+    if not order and kind in "tuvw":
+        return _chebyshev(x, n, kind)
+    one = creation.ones_like(e.add(x, n))
+    zero = e.mul(one, 0)
+
+    def following(k: Any, factors: Any, now: Sequence[Tensor], before: Sequence[Tensor]) -> Any:
+        a, b, c, d = factors
+        place = e.add(e.mul(x, a), b)
+        found = [e.sub(e.mul(place, p), e.mul(q, c)) for p, q in zip(now, before)]
+        inner = [e.mul(now[at], e.mul(a, at + 1.0)) for at in range(order)]
+        whole = [found[0], *(e.add(one, other) for one, other in zip(found[1:], inner))]
+        return whole if d is None else [e.div(each, d) for each in whole]
+
+    def goes_on(k: Tensor, *levels: Tensor) -> Tensor:
+        return cast(r.any(e.lt(k, n)), bool_)
+
+    def advance(k: Tensor, *levels: Tensor) -> tuple[Tensor, ...]:
+        before, now = levels[: order + 1], levels[order + 1 :]
+        is_on = e.lt(k, n)
+        found = following(k, _RECURRENCES[kind](k), now, before)
+        return (e.add(k, 1), *(e.where(is_on, *each) for each in zip(now, before)),
+                *(e.where(is_on, *each) for each in zip(found, now)))  # fmt: skip
+
+    start = creation.zeros((), dtype=float64, device=x.device)
+    begin, nothing = [one, *[zero] * order], [zero] * (order + 1)
+    first = (*_FIRST[kind], 0.0, None) if kind in _FIRST else _RECURRENCES[kind](start)
+    levels = while_loop(
+        goes_on, advance, (e.add(start, 1), *begin, *following(start, first, begin, nothing))
+    )
+    found = e.where(e.eq(n, 0), begin[order], levels[-1])
+    return e.where(e.lt(n, 0), 0.0, found)
+
+
+@input_vjp(_polynomial, 0, saves=(0, 1))
+def _polynomial_vjp(
+    g: Tensor, out: TensorType, x: Tensor, n: Tensor, kind: str, order: int
 ) -> Tensor:
-    """From 1 and `first(x)` on; `step(k, x, p, q)` is the polynomial k + 1 of k - 1 and k."""
+    return e.mul(g, _polynomial(x, n, kind=kind, order=order + 1))
+
+
+def _recurrence(name: str, x: Operand, n: Operand, kind: str) -> Tensor:
     given, wide, degree = _operands(name, x, n)
-    one = creation.ones_like(e.add(wide, degree))
-    now = e.add(first(wide), e.mul(one, 0))
-
-    def goes_on(k: Tensor, before: Tensor, now: Tensor) -> Tensor:
-        return cast(r.any(e.lt(k, degree)), bool_)
-
-    def advance(k: Tensor, before: Tensor, now: Tensor) -> tuple[Tensor, ...]:
-        is_on = e.lt(k, degree)
-        found = e.where(is_on, step(k, wide, before, now), now)
-        return e.add(k, 1), e.where(is_on, now, before), found
-
-    start = creation.ones((), dtype=float64, device=wide.device)
-    _, _, now = while_loop(goes_on, advance, (start, one, now))
-    found = e.where(e.lt(degree, 0), 0.0, e.where(e.eq(degree, 0), one, now))
-    return cast(found, given._type.dtype)
+    return cast(_polynomial(wide, degree, kind=kind, order=0), given._type.dtype)
 
 
 def hermite_polynomial_h(input: Operand, n: Operand) -> Tensor:
@@ -162,10 +200,7 @@ def hermite_polynomial_h(input: Operand, n: Operand) -> Tensor:
     >>> tg.special.hermite_polynomial_h(tg.tensor([0.0, 1.0]), 2)
     tensor([-2.,  2.])
     """
-    return _recurrence(
-        "hermite_polynomial_h", input, n, lambda x: e.mul(x, 2),
-        lambda k, x, p, q: e.mul(e.sub(e.mul(x, q), e.mul(k, p)), 2),
-    )  # fmt: skip
+    return _recurrence("hermite_polynomial_h", input, n, "hermite_h")
 
 
 def hermite_polynomial_he(input: Operand, n: Operand) -> Tensor:
@@ -175,10 +210,7 @@ def hermite_polynomial_he(input: Operand, n: Operand) -> Tensor:
     >>> tg.special.hermite_polynomial_he(tg.tensor([0.0, 1.0]), 2)
     tensor([-1.,  0.])
     """
-    return _recurrence(
-        "hermite_polynomial_he", input, n, lambda x: x,
-        lambda k, x, p, q: e.sub(e.mul(x, q), e.mul(k, p)),
-    )  # fmt: skip
+    return _recurrence("hermite_polynomial_he", input, n, "hermite_he")
 
 
 def laguerre_polynomial_l(input: Operand, n: Operand) -> Tensor:
@@ -188,12 +220,7 @@ def laguerre_polynomial_l(input: Operand, n: Operand) -> Tensor:
     >>> tg.special.laguerre_polynomial_l(tg.tensor([0.0, 2.0]), 2)
     tensor([ 1., -1.])
     """
-    return _recurrence(
-        "laguerre_polynomial_l", input, n, lambda x: e.sub(1, x),
-        lambda k, x, p, q: e.div(
-            e.sub(e.mul(e.sub(e.add(e.mul(k, 2), 1), x), q), e.mul(k, p)), e.add(k, 1)
-        ),
-    )  # fmt: skip
+    return _recurrence("laguerre_polynomial_l", input, n, "laguerre")
 
 
 def legendre_polynomial_p(input: Operand, n: Operand) -> Tensor:
@@ -203,9 +230,4 @@ def legendre_polynomial_p(input: Operand, n: Operand) -> Tensor:
     >>> tg.special.legendre_polynomial_p(tg.tensor([0.0, 1.0]), 2)
     tensor([-0.5000,  1.0000])
     """
-    return _recurrence(
-        "legendre_polynomial_p", input, n, lambda x: x,
-        lambda k, x, p, q: e.div(
-            e.sub(e.mul(e.mul(e.add(e.mul(k, 2), 1), x), q), e.mul(k, p)), e.add(k, 1)
-        ),
-    )  # fmt: skip
+    return _recurrence("legendre_polynomial_p", input, n, "legendre")
