@@ -31,6 +31,8 @@ def test_the_page_knows_every_operation_and_flag() -> None:
     assert cells.keys() == ROWS.keys(), OLD
     text = PAGE.read_text()
     assert all(f"`{name}`" in text for name in tables.unlisted()), OLD
+    assert {name for name, each in cells.items() if tables.NO in each} == tables.WHY_NOT.keys(), OLD
+    assert all(f"| {why} |" in text for why in tables.WHY_NOT.values()), OLD
     for name, rows in ROWS.items():
         forms, *found = cells[name]
         told = dict(zip(tables.COLUMNS, found, strict=True))

@@ -138,6 +138,8 @@ def test_sampled_products_into_a_tensor() -> None:
         with pytest.raises(RuntimeError, match="automatic differentiation"):
             lib.sparse.sampled_addmm(places, *[each.requires_grad_() for each in d], out=out)
     same(*found[::-1])
+    with pytest.raises(ValueError, match="requires dense parameter tensors"):  # PyTorch's, too
+        tg.optim.SparseAdam([made(tg, AT, VALUES, "coo").detach()])
 
 
 @pytest.mark.parametrize("reduce", ["mean", "amax", "amin"])

@@ -51,6 +51,8 @@ class SparseAdam(Optimizer):
     def _check_parameter(self, parameter: Any) -> None:
         if isinstance(parameter, Tensor) and parameter.is_complex():
             raise ValueError("SparseAdam does not support complex parameters")
+        if isinstance(parameter, Tensor) and parameter.is_sparse:
+            raise ValueError("SparseAdam requires dense parameter tensors, got a sparse one")
         super()._check_parameter(parameter)
 
     def _check_group(self, group: Group) -> None:

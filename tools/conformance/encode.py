@@ -61,8 +61,8 @@ def _tensor(tensor: torch.Tensor) -> Any:
 def _array(tensor: torch.Tensor) -> Array:
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise Missing(f"tensors of layout {tensor.layout}")
-    plain = tensor.detach().resolve_conj().resolve_neg()
-    plain = plain.clone() if plain._is_zerotensor() else plain
+    # A copy: memory that an array shows may not grow any more.
+    plain = tensor.detach().clone().resolve_conj().resolve_neg()
     dtype = str(plain.dtype).removeprefix("torch.")
     values = plain.float() if plain.dtype is torch.bfloat16 else plain
     try:

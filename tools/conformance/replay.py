@@ -246,14 +246,22 @@ def _method(name: str) -> Callable[..., Any]:
 # --- optimizers ---------------------------------------------------------------------------------
 
 
-def training_step(optimizer: Any, parameters: list[Any], targets: list[Any]) -> Callable[[], Any]:
-    """A step of either library's optimizer towards targets."""
+def training_step(
+    optimizer: Any, parameters: list[Any], targets: list[Any], compiled: bool = False
+) -> Callable[[], Any]:
+    """A step of either library's optimizer towards targets.
+
+    SparseAdam has sparse gradients, of all elements; compiled, dense ones.
+    """
+    sparse = type(optimizer).__name__ == "SparseAdam" and not compiled
 
     def closure() -> Any:
         optimizer.zero_grad()
         loss = sum(((one - other) ** 2).mean() + (one**4).mean() / 10
                    for one, other in zip(parameters, targets, strict=True))  # fmt: skip
         loss.backward()
+        for each in parameters if sparse else ():
+            each.grad = each.grad.to_sparse()
         return loss
 
     return lambda: optimizer.step(closure)
@@ -265,7 +273,7 @@ def _optimizer(record: Record, ways: Sequence[bool]) -> None:
         kind = "compiled" if compiled else "values"
         parameters = own(given["begin"])
         optimizer = own_name(f"optim.{record.name}")(parameters, **own(given["options"]))
-        step = training_step(optimizer, parameters, own(given["targets"]))
+        step = training_step(optimizer, parameters, own(given["targets"]), compiled)
         run_step = tg.compile(step) if compiled else step
         for _ in range(given["steps"]):
             _called(False, run_step)

@@ -49,7 +49,8 @@ class ResultLog:
         self.results: dict[str, dict[str, Result]] = {family: {} for family in FAMILIES}
         for line in path.read_text().splitlines() if path and path.exists() else ():
             fields = json.loads(line)
-            self.results[fields.pop("family")][fields["name"]] = Result(**fields)
+            family, result = fields.pop("family"), Result(**fields)
+            self.results[family][result.name] = result
 
     def add(self, family: str, result: Result) -> None:
         """What `result` of this commit gives in the place of an earlier one."""

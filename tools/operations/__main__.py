@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tools.operations  # noqa: F401  its tables are found from here on
 
-from .found import COLUMNS, Found, found, names, operations, unlisted
+from .found import COLUMNS, WHY_NOT, Found, found, names, operations, unlisted
 
 HEAD = """# What each operation can do
 
@@ -30,7 +30,7 @@ Written by `make operations`, which runs the rows that an operation has in the t
 | fused | the steps of `relu(3 * op(2 * x))`: "one kernel" where all of it is one; "gemm", "sort", "library" and others are steps of their own, which kernels stand around |
 
 "–" is where there is nothing: no floats to differentiate, no tensor that is put in. "no" is where
-there could be something. Rows of a group are tested together ("in a group": so are its steps).
+there could be something: [why not](#why-not). Rows of a group are tested together ("in a group": so are its steps).
 In place a function gives the same numbers with the same gradients
 (`tests/autograd/test_inplace_forms.py`).
 """  # noqa: E501
@@ -50,6 +50,9 @@ def page() -> str:
         parts.append("| --- " * (len(COLUMNS) + 2) + "|")
         parts += [line(found(name, own)) for name, own in rows.items()]
         parts.append("")
+    parts += ["## Why not\n", "| operation | why it has a no |", "| --- | --- |"]
+    parts += [f"| {names(name)} | {WHY_NOT[name]} |" for name in WHY_NOT]
+    parts.append("")
     rest = ", ".join(f"`{each}`" for each in sorted(unlisted()))
     parts += [
         "## Without a row\n",

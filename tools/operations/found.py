@@ -33,6 +33,21 @@ COLUMNS = ("CPU", "CUDA", "gradient", "double gradient", "forward mode", "vmap",
            "fused")  # fmt: skip
 YES, NONE, NO = "yes", "–", "no"
 
+_BY_VALUES = "What it gives, a value decides, and it is no tensor; PyTorch's compiler breaks there"
+_COUNTS = "PyTorch has no gradient either: where a value lies decides, and a step has none"
+_PIVOTS = "PyTorch has no gradient either: values choose the order of rows; `linalg.eigh` has one"
+WHY_NOT = {
+    "allclose": f"{_BY_VALUES}.", "equal": f"{_BY_VALUES}.",
+    "bincount": "How long it is, the greatest value decides, and PyTorch's compiler breaks there; "
+    "`histc` and `scatter_add` have sizes of their own.",
+    "detach_copy": "It cuts gradients off, which is what it is for.",
+    "histogram": f"{_COUNTS}.", "histogramdd": f"{_COUNTS}.",
+    "unique": f"{_COUNTS}.", "unique_consecutive": f"{_COUNTS}.",
+    "linalg.ldl_factor": f"{_PIVOTS}.", "linalg.ldl_factor_ex": f"{_PIVOTS}.",
+    "linalg.ldl_solve": "Its matrix comes from `linalg.ldl_factor`; `linalg.solve` has gradients.",
+}  # fmt: skip
+"""Why an operation has a cell that says no."""
+
 
 class Found(NamedTuple):
     """One operation: its names, and a cell for each of COLUMNS."""
