@@ -140,7 +140,7 @@ def test_flags_are_put_back() -> None:
 
 
 def test_new_data_needs_no_old_memory() -> None:
-    """`.data = ` gives other memory eagerly, and writes into the old one when compiled."""
+    """`.data = ` gives other memory."""
     x = read_only()
     function = tg.compile(lambda x: setattr(x, "data", tg.zeros(N, dtype=tg.float64)))
     function(x)

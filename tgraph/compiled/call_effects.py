@@ -96,6 +96,20 @@ class EffectsWriter:
                     self.text.add(f"freed({self._freed(name, ref.key)})")
         return name
 
+    def replace(self) -> None:
+        """Assign to `.data`, behind what shows the memory of before."""
+        effects = self.call.effects
+        if not effects.replaced:
+            return
+        for ref in effects.parted:
+            self.ref(ref)
+        shown = [(self.owner(owner), self.ref(ref)) for owner, ref in effects.replaced]
+        for line in self._views:
+            self.text.add(line)
+        self._views.clear()
+        for owner, name in shown:
+            self.text.add(f"set_data({owner}, {name})")
+
     def write(self, inputs: Sequence[str]) -> None:
         """What a call writes, into tensors first and then into Python objects."""
         effects = self.call.effects
@@ -150,6 +164,8 @@ class EffectsWriter:
                 values[-1] = f"t{at}"
         for (change, _), value in zip(changes, values):
             self._changed(change, value)
+        if any(owner.kind == "captured" for owner, _ in effects.replaced):
+            self.text.add("rebind()")
 
     def _changed(self, change: Change, value: str | None) -> None:
         """Write into a Python object what the traced function wrote there."""

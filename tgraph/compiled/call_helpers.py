@@ -13,7 +13,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from ..compiler.ir import TensorType, promotion
 from ..core.dispatch import edge_of, settled
-from ..core.inplace import take_history
+from ..core.inplace import set_data, take_history
 from ..core.provenance import user_site
 from ..core.record import Edge, Record
 from ..core.state import state
@@ -252,6 +252,7 @@ HELPERS: dict[str, Any] = {
     "state": state,
     "promotion": promotion,
     "wrap": wrap,
+    "set_data": set_data,
     "settled": settled,
     "same_static": same_static,
     "same_elements": same_elements,

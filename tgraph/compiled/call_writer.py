@@ -407,7 +407,7 @@ class CallWriter:
         effects = self.call.effects
         return bool(
             effects.writes or effects.grads or effects.flags or effects.histories
-            or effects.generators or effects.changes or self._is_ordered
+            or effects.generators or effects.changes or effects.replaced or self._is_ordered
         )  # fmt: skip
 
     @property
@@ -429,6 +429,7 @@ class CallWriter:
         for owner, flag in self.call.effects.flags:  # the record looks at them
             self.text.add(f"{self._owner(owner)}._requires_grad = {flag}")
         self._execute(inputs)
+        self._end.replace()
         refs = [self._end.ref(ref) for ref in self.call.refs]
         self._end.write(inputs)
         self.text.add(f"return {self._end.assembled(refs, self.call.result)}")

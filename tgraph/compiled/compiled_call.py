@@ -153,6 +153,8 @@ class CompiledCall:
         self.own_names = writer.own_names
         self._captured = [(each, Described(each)) for each in writer.captured]
         self._views = [(each, Described(each)) for each in call.trace.views]
+        if call.effects.replaced:
+            self.namespace["rebind"] = self.rebind
         exec(compile(self.source, _GENERATED, "exec"), self.namespace)
         self.generated: Callable[..., Any] = self.namespace["run"]
         self.run = self._choose_run()

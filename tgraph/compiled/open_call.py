@@ -343,6 +343,8 @@ class _Refs:
                 (self._holder(owner), None if ref is None else self.at(ref))
                 for owner, ref in effects.grads
             ],
+            replaced=[(owner, self.at(ref)) for owner, ref in effects.replaced],
+            parted=[self.at(ref) for ref in effects.parted],
             changes=[self._change(each) for each in effects.changes],
         )
 

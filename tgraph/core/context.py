@@ -37,6 +37,8 @@ class Context:
     # Whether a graph is built up front: histories stay behind a backward pass, and may end at
     # tensors that keep no gradient.
     builds_graph = False
+    # Whether a tensor whose `.data` is assigned keeps its memory, into which is written.
+    keeps_memory = True
     # Whether it stands over another one, of whose tensors the values of its own are made.
     lifts = False
 
@@ -289,6 +291,13 @@ class Context:
     def update(self, function: Callable[..., None], args: Sequence[Any]) -> None:
         """Call a function that gives nothing and writes some of its arguments: `fused_update`."""
         function(*args)
+
+    def check_view(self, tensor: Tensor) -> None:
+        """An error where the value of a view does not follow from that of its base."""
+
+    def replace_memory(self, tensor: Tensor, new: Tensor) -> None:
+        """Let `tensor` show the memory of `new`, which has its type."""
+        raise NotImplementedError
 
     def touch(self, tensor: Tensor) -> None:
         """Called before the metadata of a handle changes: history, version, hooks."""

@@ -24,7 +24,7 @@ from .record import FREED, Edge, Record, Saved
 from .saved_tensors import Hooks, Packed, pack_saved, packs
 from .sparse_tensor import NotOnSparseError, SparseType, of_sparse
 from .state import state
-from .tensor import PASSED_ON, Tensor, View, ViewStep, intern_type, storage_of, wrap
+from .tensor import PASSED_ON, Tensor, View, ViewStep, intern_type, storage_of, view_in, wrap
 from .vjp_rules import RULES, Operation, Saves
 
 # --- apply -------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def _link_view(
 
 def link_view(source: Tensor, steps: tuple[ViewStep, ...], result: Tensor) -> None:
     """Let `result`, which shows the memory of `source` after `steps`, be a view of it."""
-    view = source._view
+    view = view_in(source)
     result._storage = source._storage or storage_of(source)
     quiet = "" if state.grad_enabled else "inference" if state.inference else "no_grad"
     if view is None or not view.differentiable:  # what is detached has a history of its own
@@ -182,6 +182,7 @@ def _refresh_view(context: Context, tensor: Tensor) -> None:
     if not context.tracing and not base._requires_grad:
         view.changes = view.memory.changes
         return
+    context.check_view(tensor)
     context.touch(tensor)
     previous, state.grad_enabled = state.grad_enabled, view.differentiable
     try:
@@ -222,7 +223,7 @@ def without_record(input: Tensor) -> Tensor:
 
 
 def _shared(input: Tensor, value: Any) -> Tensor:
-    view = input._view
+    view = view_in(input)
     result = like(input, wrap(value, input._type))
     base, steps = (input, ()) if view is None else (view.base, view.steps)
     result._view = View(base, steps, differentiable=False)

@@ -37,6 +37,7 @@ from .tensor import (
     View,
     ViewStep,
     overlaps_itself,
+    part_from_views,
     refuse_inference,
     storage_of,
     stride_step,
@@ -509,9 +510,13 @@ def set_data(self: Tensor, new: Tensor) -> None:
                 f"assigning to .data of a tensor of type {self._type} in a traced function: "
                 f"expected the same type, got {new._type}"
             )
-        context.touch(self)
-        context.write(self, new)
-        count_writes(self, 0, follow=False)
+        if context.keeps_memory:
+            context.touch(self)
+            context.write(self, new)
+            count_writes(self, 0, follow=False)
+        else:
+            context.replace_memory(self, settled(new))
         return
     self._value, self._type = context.value_of(new), new._type
     self._view = None
+    part_from_views(self)

@@ -435,6 +435,27 @@ def shared_storage(tensor: Tensor) -> Storage:
     return tensor._view.memory
 
 
+def part_from_views(tensor: Tensor) -> None:
+    """What shows the memory that `tensor` had does not show that of now: see `is_parted`."""
+    before = tensor._storage
+    if before is not None:
+        tensor._storage = after = type(before)()
+        after.version, after.changes, after.written = before.version, before.changes, before.written
+
+
+def is_parted(view: View) -> bool:
+    """Whether it shows memory that its base has no more, after assignment to `.data`."""
+    return view.memory is not shared_storage(view.base)
+
+
+def view_in(tensor: Tensor) -> View | None:
+    """How `tensor` looks at another's memory, if it does: it may be left with what that had."""
+    view = tensor._view
+    if view is not None and is_parted(view):
+        view = tensor._view = None
+    return view
+
+
 def strides_of(tensor: Tensor) -> tuple[int, ...]:
     """Strides in elements; in a trace those that eager code would have."""
     value = tensor._value

@@ -12,7 +12,7 @@ from ..runtime.dtypes import float64
 from ..runtime.records import record
 from .provenance import user_site
 from .record import Record
-from .tensor import Storage, Tensor, intern_type, wrap
+from .tensor import Storage, Tensor, View, intern_type, wrap
 
 
 class TraceError(RuntimeError):
@@ -147,6 +147,7 @@ class HandleState:
     version: int
     changes: int
     written: Any
+    view: View | None
     seen: int  # the changes that a view has seen
 
     @staticmethod
@@ -164,6 +165,7 @@ class HandleState:
             0 if storage is None else storage.version,
             0 if storage is None else storage.changes,
             None if storage is None else storage.written,
+            view,
             0 if view is None else view.changes,
         )
 
@@ -190,6 +192,7 @@ class HandleState:
                 storage is None
                 or (storage.version, storage.changes) == (self.version, self.changes)
             )
+            and view is self.view
             and (view is None or view.changes == self.seen)
         )
 
@@ -207,8 +210,9 @@ class HandleState:
         if storage is not None:
             storage.version, storage.changes = self.version, self.changes
             storage.written = self.written
-        if tensor._view is not None:
-            tensor._view.changes = self.seen
+        tensor._view = self.view
+        if self.view is not None:
+            self.view.changes = self.seen
 
 
 @record(eq=False, frozen=False)

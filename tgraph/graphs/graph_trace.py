@@ -265,7 +265,7 @@ class GraphTrace(DrawMarks, FirstValues):
     # --- gradients: those of the graph, which no run writes into tensors of the outside ---
 
     def read_grad(self, tensor: Tensor) -> Tensor | None:
-        if self.is_in_body or not self._is_outside(tensor):
+        if self.is_in_body or not self.is_outside(tensor):
             return super().read_grad(tensor)
         found = self._gradients.get(id(tensor))
         return None if found is None else found[1]
@@ -273,7 +273,7 @@ class GraphTrace(DrawMarks, FirstValues):
     def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
         if self.is_in_body:
             super().write_grad(tensor, grad)
-        elif self._is_outside(tensor):
+        elif self.is_outside(tensor):
             self._gradients[id(tensor)] = tensor, grad
         else:
             tensor._grad = grad

@@ -21,9 +21,10 @@ from ..compiler.ir import Node
 from ..compiler.ir.dim import SymInt
 from ..core import pytree
 from ..core.dispatch import settled
-from ..core.tensor import Size, Tensor, View, shared_storage, storage_of
+from ..core.tensor import Size, Tensor, View, is_parted, shared_storage, storage_of
 from ..core.trace_state import HandleState, Source, TraceError, TraceInput
 from ..core.traced_number import TracedNumber
+from ..core.views import data
 from .recorded_call import Change, Effects, Made, Ref, TensorOfClass, Write, follows_its_base
 from .recording.guards import is_a, is_static
 from .recording.recorder import Recorder
@@ -127,6 +128,7 @@ class Collector:
         self.differentiable: dict[int, Tensor] = {}
         self.leaves: list[tuple[Ref, Tensor]] = []  # that the function made, and their handles
         self._grads: list[tuple[Ref, Ref]] = []  # of tensors that the function made
+        self._parted: list[Ref] = []  # views of memory that their bases have no more
         self._refs: dict[int, Ref] = {}
         self._kept: list[Any] = []  # so that ids stay theirs
         self._counted: set[int] = set()  # storages that count for themselves
@@ -272,7 +274,12 @@ class Collector:
         if self._is_outside(tensor):
             return Ref("outside", self.trace.owner(tensor))
         view = tensor._view
-        if view is not None and _is_place(view) and self._leaves(view.base):
+        if view is not None and is_parted(view):
+            if self._is_outside(view.base):
+                found = self._view(tensor, view)
+                self._parted.append(found)
+                return found
+        elif view is not None and _is_place(view) and self._leaves(view.base):
             return self._view(tensor, view)
         number = self.output(self.trace.value_of(tensor))
         leaf = tensor._requires_grad and tensor._record is None
@@ -329,6 +336,10 @@ class Collector:
         trace, found = self.trace, Effects()
         self._check_hooks()
         found.grads.extend(self._grads)
+        for tensor in list(trace.replaced.tensors.values()):
+            trace.check_view(tensor)
+            found.replaced.append((trace.owner(tensor), self.ref(data(tensor))))
+        found.parted = self._parted
         for number, entry in enumerate(trace.inputs):
             if entry.handle is not None:
                 self._changes(number, entry, entry.handle, found)
@@ -375,10 +386,23 @@ class Collector:
         before = trace.journal.get(id(handle))
         storage, node = storage_of(handle), trace.value_of(handle)
         times = storage.version - (0 if before is None else before.version)
+        if id(handle) in trace.replaced.tensors:
+            written = trace.replaced.written.get(id(handle))
+            if times or written is not None:
+                output = None if written is None else self.output(written)
+                found.writes.append(Write(number, output, times, storage.written))
+            self._flag_or_history(entry, handle, node, found)
+            return
         changed = times or storage.changes > (0 if before is None else before.changes)
         if changed and not entry.shown:
             output = None if node is entry.node else self.output(node)
             found.writes.append(Write(number, output, times, storage.written))
+        self._flag_or_history(entry, handle, node, found)
+
+    def _flag_or_history(
+        self, entry: TraceInput, handle: Tensor, node: Node, found: Effects
+    ) -> None:
+        before = self.trace.journal.get(id(handle))
         if handle._record is not entry.record:
             assert handle._requires_grad and handle._record is not None
             self._history(entry.source, handle, node, found)

@@ -111,6 +111,9 @@ class Effects:
     histories: list[tuple[Source, int]] = field(default_factory=list)
     # (view that counts for itself, how often it was written, where)
     counts: list[tuple[Source, int, Any]] = field(default_factory=list)
+    # (owner, what its .data becomes), and views of the memory that owners had before
+    replaced: list[tuple[Source, Ref]] = field(default_factory=list)
+    parted: list[Ref] = field(default_factory=list)
     # (generator, calls drawn, seed where the call sets one, output with the counter where draws in
     # branches and loops let only that tell)
     generators: list[tuple[Any, int, int | None, int | None]] = field(default_factory=list)

@@ -27,7 +27,7 @@ from ..core.eager_context import EAGER, array_type, raise_leaked, tells_zeros_ap
 from ..core.inplace import written_through
 from ..core.provenance import Site, user_site
 from ..core.state import state
-from ..core.tensor import Lifted, Tensor, blank, intern_type, wrap
+from ..core.tensor import Lifted, Tensor, blank, intern_type, view_in, wrap
 from ..core.trace_state import (
     Boundary,
     GradAccess,
@@ -48,6 +48,7 @@ from .outside_writes import Carried
 from .random_draws import RandomDraws
 from .recording.entered import without_hooks
 from .regions import Region, entered_region
+from .replaced_memory import ReplacedMemory
 from .scopes import Scope
 from .selections import Count, Selection, select
 from .stamps import Stamps
@@ -81,6 +82,7 @@ class Trace(BodyRecording):
         self.inputs: list[TraceInput] = []
         self.by_handle: dict[int, TraceInput] = {}
         self.views: list[Tensor] = []  # of the outside; their values come from their bases
+        self.replaced = ReplacedMemory()
         self.grads: dict[int, GradAccess] = {}
         # id of the private handle -> the user's tensor, while the function is traced
         self.arguments: dict[int, Tensor | None] = {}
@@ -219,7 +221,7 @@ class Trace(BodyRecording):
 
     def may_reshape(self, tensor: Tensor) -> bool:
         is_known = id(tensor) in self.journal or id(tensor) in self.table
-        return not (self.is_in_body or is_known or self._is_outside(tensor))
+        return not (self.is_in_body or is_known or self.is_outside(tensor))
 
     def has_value(self, tensor: Tensor) -> bool:
         return False
@@ -245,7 +247,9 @@ class Trace(BodyRecording):
         if isinstance(tensor._value, Lifted):
             raise_leaked(tensor)
         self.touch(tensor)
-        if tensor._view is not None:
+        if tensor._view is not None and id(tensor._view.base) in self.replaced.written:
+            self.check_view(tensor)
+        if view_in(tensor) is not None:
             return self.capture_view(tensor)
         name = self.names.get(id(tensor), "captured")
         source = Source("captured", tensor)
@@ -457,6 +461,7 @@ class Trace(BodyRecording):
         if view is None:
             self._rebind(tensor, node)
             return
+        self.check_view(tensor)
         base = view.base
         self.touch(base)
         recording, state.grad_enabled = state.grad_enabled, False
@@ -484,6 +489,16 @@ class Trace(BodyRecording):
         else:
             self.table[id(tensor)] = node
 
+    @property
+    def keeps_memory(self) -> bool:
+        return self.is_in_body or self.builds_graph
+
+    def replace_memory(self, tensor: Tensor, new: Tensor) -> None:
+        self.replaced.replace(self, tensor, new)
+
+    def check_view(self, tensor: Tensor) -> None:
+        self.replaced.check(tensor)
+
     def aliases(
         self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
     ) -> bool:
@@ -505,11 +520,11 @@ class Trace(BodyRecording):
 
     # --- gradients ---
 
-    def _is_outside(self, tensor: Tensor) -> bool:
+    def is_outside(self, tensor: Tensor) -> bool:
         return type(tensor._value) is not Node or id(tensor) in self.arguments
 
     def read_grad(self, tensor: Tensor) -> Tensor | None:
-        if not self._is_outside(tensor):
+        if not self.is_outside(tensor):
             return tensor._grad
         self._refuse_in_body("reads a gradient of the outside")
         self.touch(tensor)
@@ -530,7 +545,7 @@ class Trace(BodyRecording):
         if type(tensor._value) is not Node or tensor._value not in self._own:
             self._refuse_in_body("writes a gradient of the outside")
         self.touch(tensor)
-        if self._is_outside(tensor):
+        if self.is_outside(tensor):
             self.grads.setdefault(id(tensor), GradAccess()).written = True
         tensor._grad = grad
 
