@@ -10,10 +10,12 @@ tensor([1., 1., 1., 1.])
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .core.complex_parts import conjugate as _conjugate
+from .core.keywords import publish as _publish
+from .core.keywords import with_keywords as _with_keywords
 from .core.out_argument import with_out as _with_out
 from .core.tensor import Tensor
 from .ops import creation as _creation
@@ -194,6 +196,10 @@ def _shifted(input: Tensor, dim: _Dims, by: Any) -> Tensor:
     return _roll(input, [by(input._type.shape[each]) for each in dims], dims)
 
 
-for _name in __all__:
-    if "shift" not in _name and "freq" not in _name:
-        globals()[_name] = _with_out(globals()[_name], "any")
+def _as_users_call_it(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if "shift" in name or "freq" in name:
+        return _with_keywords(function)
+    return _with_out(function, "any")
+
+
+_publish(globals(), {_name: _as_users_call_it(_name, globals()[_name]) for _name in __all__})

@@ -5,6 +5,11 @@
 tensor(1.)
 """
 
+from collections.abc import Callable
+from typing import Any
+
+from .core.keywords import publish as _publish
+from .core.keywords import with_keywords as _with_keywords
 from .core.out_argument import with_out as _with_out
 from .ops.checked_factorizations import cholesky_ex, inv_ex, solve_ex
 from .ops.eigenvalues import eig, eigvals
@@ -49,6 +54,15 @@ _CONVERTED = ("cond", "householder_product", "matrix_power", "matrix_rank", "pin
               "tensorsolve")  # fmt: skip
 """Whose `out` may have another type than the result."""
 
-for _name in __all__:
-    if _name not in ("LinAlgError", "diagonal", "matrix_exp"):
-        globals()[_name] = _with_out(globals()[_name], "any", _name not in _CONVERTED)
+
+def _as_users_call_it(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if name in ("diagonal", "matrix_exp"):
+        return _with_keywords(function)
+    return _with_out(function, "any", name not in _CONVERTED)
+
+
+_publish(
+    globals(),
+    {_name: _as_users_call_it(_name, globals()[_name])
+     for _name in __all__ if _name != "LinAlgError"},
+)  # fmt: skip

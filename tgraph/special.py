@@ -5,8 +5,10 @@
 tensor([0.5000])
 """
 
+from .core.keywords import publish as _publish
+from .core.keywords import with_keywords as _with_keywords
 from .core.out_argument import with_out as _with_out
-from .nn.functional import log_softmax, softmax
+from .ops.activations import log_softmax, softmax
 from .ops.activations import sigmoid as expit
 from .ops.bessel_decays import (
     airy_ai,
@@ -59,6 +61,10 @@ __all__ = [
     "zeta",
 ]  # fmt: skip
 
-for _name in __all__:
-    if "softmax" not in _name:
-        globals()[_name] = _with_out(globals()[_name])
+_publish(
+    globals(),
+    {
+        _name: (_with_keywords if "softmax" in _name else _with_out)(globals()[_name])
+        for _name in __all__
+    },
+)

@@ -18,7 +18,7 @@ TABLE = dict(
 )
 TAKEN = {
     "div", "truediv", "pow", "rpow", "maximum", "atan2", "logical_and", "logical_and_", "ldexp",
-    "lerp", "addcmul", "index_put", "clamp",
+    "lerp", "addcmul", "clamp",
 }  # fmt: skip
 """Operations that take some pairs that PyTorch refuses: docs/differences.md."""
 REFUSED = {"copy_", "fill_", "masked_fill"}

@@ -32,7 +32,7 @@ def test_operands_of_other_types() -> None:
             symbol(None, x)
     with pytest.raises(TypeError, match=r"mul\(\): expected a Tensor or a number, got str"):
         tg.mul(x, "a")
-    with pytest.raises(TypeError, match=r"exp\(\): argument 'input' must be Tensor, not float"):
+    with pytest.raises(TypeError, match=r"exp\(\): argument .input. .*must be Tensor, not float"):
         tg.exp(1.0)
 
 
@@ -53,7 +53,7 @@ def test_values_that_are_refused() -> None:
             refused()
     with pytest.raises(ValueError, match="only one element tensors can be converted"):
         float(integers)
-    with pytest.raises(TypeError, match=r"poisson\(\): argument 'input' must be Tensor"):
+    with pytest.raises(TypeError, match=r"poisson\(\): argument .input. .*must be Tensor"):
         tg.poisson(2.0)
     with pytest.raises(TypeError, match=r"'generator' must be tgraph\.Generator, not int"):
         tg.rand(2, generator=5)
@@ -145,5 +145,5 @@ ARRAY = np.ones((2, 2), np.float32)
     ],
 )  # fmt: skip
 def test_arrays_in_the_place_of_tensors(function: Any) -> None:
-    with pytest.raises(TypeError, match=r"argument '\w+' must be Tensor, not ndarray"):
+    with pytest.raises(TypeError, match=r"argument '\w+' .*must be Tensor, not ndarray"):
         function(ARRAY)

@@ -276,7 +276,7 @@ def _or_zeros(found: Tensor | None, like: Tensor) -> Tensor:
 
 def tensor_backward(
     self: Tensor,
-    gradient: Tensor | None = None,
+    gradient: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     inputs: TensorOrTensors | None = None,

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .argument_types import ArgumentTypes, are_ints, known_annotations
 from .layouts import Layout, strided
 from .sparse_tensor import SPARSE_RULES
 
@@ -34,6 +35,7 @@ _OF_ONE: dict[str, dict[str, str | None]] = {
     "cpu": {"memory_format": IGNORED},
     "cuda": {"memory_format": IGNORED},
     "dot": {"tensor": "other"},
+    "expand": {"implicit": IGNORED},
     "isin": {"element": "elements", "test_element": "test_elements"},
     "lstsq": {"input": "A", "b": "B"},
     "matrix_or_vector_norm": {"input": "A"},
@@ -42,7 +44,7 @@ _OF_ONE: dict[str, dict[str, str | None]] = {
     "min": {"other": "dim"},
     "pow": {"self": "input"},
     "random_": {"from": "low", "to": "high"},
-    "resize_as_": {"the_template": "other"},
+    "resize_as_": {"the_template": "other", "memory_format": IGNORED},
     "scatter": {"value": "src"},
     "scalar_tensor": {"s": "value", **_MEMORY},
     "searchsorted": {"input": "values", "self": "values"},
@@ -61,7 +63,8 @@ _CASTS = """
 _MAKES = """
     arange empty empty_like eye full full_like linspace logspace new_empty new_full new_ones
     new_zeros ones ones_like rand rand_like randint randint_like randn randn_like randperm zeros
-    zeros_like"""
+    zeros_like range tril_indices triu_indices from_file"""
+_OF_SPARSE = "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor"
 _OF_A_MATRIX = """
     cholesky cholesky_ex cond eig eigh eigvals eigvalsh ldl_factor ldl_factor_ex matrix_norm
     matrix_power matrix_rank pinv solve_triangular tensorinv"""
@@ -71,6 +74,8 @@ for _name in ("tensor_split", "hsplit", "vsplit", "dsplit"):
     _OF_ONE[_name] = dict.fromkeys(("sections", "indices"), "indices_or_sections")
 for _name in _CASTS.split():
     _OF_ONE[_name] = {"memory_format": IGNORED}
+for _name in _OF_SPARSE.split():
+    _OF_ONE[_name] = {"pin_memory": OFF}
 for _name in _MAKES.split():
     _OF_ONE[_name] = dict(_MEMORY)
     if _name == "empty" or _name.endswith("_like"):  # which have orders in memory
@@ -80,8 +85,11 @@ for _own, _functions in _OF_SIZES.items():
         _OF_ONE[_name] = {_own: SIZES, **_OF_ONE.get(_name, {})}
 
 
-def with_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which can also be called by the other names of its arguments.
+def with_keywords(
+    function: Callable[..., Any], method: bool = False, name: str = ""
+) -> Callable[..., Any]:
+    """`function`, which can also be called by the other names of its arguments, whose types are
+    looked at; a `method` knows that of its first one. Errors call it by its own or another `name`.
 
     >>> from tgraph import zeros
     >>> from tgraph.ops import reductions
@@ -89,18 +97,51 @@ def with_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
     tensor([0., 0.])
     """
     names = other_names(function)
-    if not names:
+    if not names and not _has_types(function, method):
         return function
+    types = ArgumentTypes(function, method, name)
+    known = types.known
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            if asks_for_sparse(kwargs):
-                return made_sparse(function, args, kwargs)
-            args, kwargs = translated(names, args, kwargs)
-        return function(*args, **kwargs)
+            if names:
+                if asks_for_sparse(kwargs):
+                    return made_sparse(function, args, kwargs)
+                args, kwargs = translated(names, args, kwargs)
+            form = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+        else:
+            form = tuple(map(type, args))
+        places = known.get(form)
+        if places is None or (places and not are_ints(places, args, kwargs)):
+            args, kwargs = types.fitting(args, kwargs)
+        try:
+            return function(*args, **kwargs)
+        except Exception:
+            if (misfit := types.misfit_within(args, kwargs)) is not None:
+                raise misfit from None
+            raise
 
     return call
+
+
+def publish(namespace: dict[str, Any], names: dict[str, Callable[..., Any]]) -> None:
+    """Put functions into the namespace of a module, where pickles find them again.
+
+    >>> import pickle
+    >>> import tgraph as tg
+    >>> pickle.loads(pickle.dumps(tg.nn.functional.relu)) is tg.nn.functional.relu
+    True
+    """
+    for name, function in names.items():
+        if hasattr(function, "__wrapped__") and function.__name__ == name:
+            function.__module__ = namespace["__name__"]
+        namespace[name] = function
+
+
+def _has_types(function: Callable[..., Any], method: bool) -> bool:
+    """Whether there is something to look at beside the tensor that a method is of."""
+    return len(known_annotations(function)) > method
 
 
 def asks_for_sparse(kwargs: dict[str, Any]) -> bool:

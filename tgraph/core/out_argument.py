@@ -8,6 +8,7 @@ from typing import Any
 
 from ..compiler.ir import primitives as p
 from . import pytree
+from .argument_types import ArgumentTypes, are_ints
 from .autocast import no_autocast
 from .dispatch import apply, settled
 from .eager_context import current_context
@@ -42,6 +43,8 @@ def with_out(
         name: own for name, own in ELEMENTWISE_NAMES.items() if own in known
     }
     names = {**first, **other_names(function)}
+    types = ArgumentTypes(function)
+    fitting = types.known
     makes = "dtype" in known and "device" in known  # a tensor of nothing but numbers
 
     @functools.wraps(function)
@@ -50,8 +53,19 @@ def with_out(
             if asks_for_sparse(kwargs):
                 return made_sparse(function, args, kwargs)
             args, kwargs = translated(names, args, kwargs)
+            form = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+        else:
+            form = tuple(map(type, args))
+        places = fitting.get(form)
+        if places is None or (places and not are_ints(places, args, kwargs)):
+            args, kwargs = types.fitting(args, kwargs)
         if out is None:
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except Exception:
+                if (misfit := types.misfit_within(args, kwargs)) is not None:
+                    raise misfit from None
+                raise
         outs = _tensors(out, function.__name__)
         operands = [each for each in (*args, *outs) if isinstance(each, Tensor)]
         if state.grad_enabled and any(settled(each)._requires_grad for each in operands):

@@ -1,5 +1,10 @@
 """Layers, activations and losses as functions without state of their own."""
 
+from collections.abc import Callable
+from typing import Any
+
+from ..core.keywords import publish as _publish
+from ..core.keywords import with_keywords as _with_keywords
 from ..core.out_argument import with_out as _with_out
 from ..ops.activation_forms import (
     celu_,
@@ -299,7 +304,14 @@ __all__ = [
     "upsample_nearest",
 ]  # fmt: skip
 
-for _name in ("avg_pool2d", "avg_pool3d", "gelu", "hardshrink", "linear", "logsigmoid", "softplus",
-              "softshrink"):  # fmt: skip
-    globals()[_name] = _with_out(globals()[_name], exact=True)
-normalize = _with_out(normalize)
+_WITH_OUT = ("avg_pool2d", "avg_pool3d", "gelu", "hardshrink", "linear", "logsigmoid", "softplus",
+             "softshrink")  # fmt: skip
+
+
+def _as_users_call_it(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if name in _WITH_OUT or name == "normalize":
+        return _with_out(function, exact=name in _WITH_OUT)
+    return _with_keywords(function)
+
+
+_publish(globals(), {_name: _as_users_call_it(_name, globals()[_name]) for _name in __all__})

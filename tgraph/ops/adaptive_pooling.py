@@ -23,7 +23,7 @@ from . import reductions as r
 from .basic_draws import uniform
 from .pooling import check_planes, max_pool1d, max_pool2d, max_pool3d
 
-Sizes = int | Sequence[int | None] | None
+OutputSize = int | None | Sequence[int | None]
 _MAX_POOLS = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 
 
@@ -131,12 +131,12 @@ def _at_places(x: Tensor, places: Tensor, count: int, return_indices: bool) -> A
     return (values, places) if return_indices else values
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Means over windows that divide the last dimension into `output_size` parts."""
     return _adaptive_average(input, _output_sizes(input, output_size, 1, "adaptive_avg_pool1d"))
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Means over windows that divide the last two dimensions into `output_size` parts.
 
     >>> import tgraph as tg
@@ -147,18 +147,22 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
 
 
 @with_autocast
-def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Means over windows that divide the last three dimensions into `output_size` parts."""
     return _adaptive_average(input, _output_sizes(input, output_size, 3, "adaptive_avg_pool3d"))
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(
+    input: Tensor, output_size: OutputSize, return_indices: bool = False
+) -> Any:
     """Maxima over windows that divide the last dimension into `output_size` parts."""
     sizes = _output_sizes(input, output_size, 1, "adaptive_max_pool1d")
     return _adaptive_maximum(input, sizes, return_indices)
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(
+    input: Tensor, output_size: OutputSize, return_indices: bool = False
+) -> Any:
     """Maxima over windows that divide the last two dimensions into `output_size` parts.
 
     With `return_indices` also their positions in the flat plane.
@@ -168,7 +172,9 @@ def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool 
 
 
 @with_autocast
-def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+def adaptive_max_pool3d(
+    input: Tensor, output_size: OutputSize, return_indices: bool = False
+) -> Any:
     """Maxima over windows that divide the last three dimensions into `output_size` parts."""
     sizes = _output_sizes(input, output_size, 3, "adaptive_max_pool3d")
     return _adaptive_maximum(input, sizes, return_indices)

@@ -207,7 +207,7 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor
 
 
 @public(function=False, method=True)
-def pin_memory(self: Tensor) -> Tensor:
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """A copy in memory that devices reach by themselves, from which `cuda()` is faster.
 
     Itself where it is there. RuntimeError where CUDA is not available, or for a tensor on a device.
@@ -221,7 +221,7 @@ def pin_memory(self: Tensor) -> Tensor:
 
 
 @public(name="is_pinned", function=False, method=True)
-def is_pinned_tensor(self: Tensor) -> bool:
+def is_pinned_tensor(self: Tensor, device: Any = None) -> bool:
     """Whether this tensor lies in memory that devices reach by themselves."""
     on_host = self._type.device.is_host
     return on_host and is_pinned(current_context().host_array(self, "is_pinned()"))

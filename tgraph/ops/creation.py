@@ -15,7 +15,7 @@ from ..core.classes import like
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import current_context, stored
 from ..core.memory_format import MemoryFormat, preserve_format
-from ..core.operands import cast, is_scalar, on_device
+from ..core.operands import cast, is_scalar, on_device, require_tensor
 from ..core.overlap import Span
 from ..core.public import public
 from ..core.sparse_tensor import SPARSE_RULES, NotOnSparseError, SparseTensor
@@ -323,7 +323,7 @@ def linspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, equally far apart."""
-    _check_steps(steps)
+    _check_steps("linspace", start, end, steps)
     wanted = as_dtype(dtype) or promotion.default_dtype
     if _is_unknown(start) or _is_unknown(end):
         return finished(cast(_line(start, end, steps, as_device(device)), wanted), requires_grad)
@@ -332,7 +332,13 @@ def linspace(
     return finished(result, requires_grad)
 
 
-def _check_steps(steps: int) -> None:
+def _check_steps(name: str, start: Any, end: Any, steps: int) -> None:
+    for which, each in (("start", start), ("end", end)):
+        if isinstance(each, Tensor) and each.ndim:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {which} with "
+                f"{each.ndim} dimension(s)"
+            )
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
 
@@ -368,7 +374,7 @@ def logspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """`base` to the powers `linspace(start, end, steps)`."""
-    _check_steps(steps)
+    _check_steps("logspace", start, end, steps)
     wanted = as_dtype(dtype) or promotion.default_dtype
     if _is_unknown(start) or _is_unknown(end):
         powers = e.pow(base, _line(start, end, steps, as_device(device)))
@@ -409,14 +415,38 @@ def counted_column(size: int, device: Device) -> Tensor:
     return apply(p.reshape, counted_row(size, device), shape=(size, 1))
 
 
+def _check_vectors(vectors: Sequence[Tensor]) -> None:
+    """RuntimeError for what makes no grid."""
+    if not len(vectors):
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    first = vectors[0]
+    for each in vectors:
+        if require_tensor(each, "meshgrid", "tensors").ndim > 1:
+            raise RuntimeError(
+                "meshgrid: Expected 0D or 1D tensor in the tensor list but got one of shape "
+                f"{list(each._type.shape)}"
+            )
+        if each._type.dtype is not first._type.dtype:
+            raise RuntimeError(
+                "meshgrid expects all tensors to have the same dtype, got "
+                f"{first._type.dtype.name} and {each._type.dtype.name}"
+            )
+        if each._type.device is not first._type.device:
+            raise RuntimeError(
+                "meshgrid expects all tensors to have the same device, got "
+                f"{first._type.device} and {each._type.device}"
+            )
+
+
 @public()
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Any, indexing: str | None = "ij") -> tuple[Tensor, ...]:
     """Vectors as coordinates of a grid: one tensor of the grid's shape for each."""
     vectors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
-    if indexing not in ("ij", "xy"):
+    if indexing not in ("ij", "xy", None):
         raise RuntimeError(
-            'meshgrid: indexing must be one of "xy" or "ij", but received: ' + indexing
+            f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
         )
+    _check_vectors(vectors)
     shape = tuple(each._type.numel for each in vectors)
     grids = [
         apply(

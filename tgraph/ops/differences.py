@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..compiler.ir.shapes import normalize_axis
+from ..compiler.ir.shapes import are_same, normalize_axis
 from ..core.operands import Operand, require_tensor
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -35,9 +35,10 @@ def diff(
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    axis = normalize_axis(dim, input.ndim)
+    _check_beside(input, axis, prepend, append)
     if not n:
         return m.clone(input)
-    axis = normalize_axis(dim, input.ndim)
     parts = [each for each in (prepend, input, append) if each is not None]
     x = cat(parts, axis) if len(parts) > 1 else input
     for _ in range(min(n, x._type.shape[axis])):
@@ -48,6 +49,25 @@ def diff(
         )
         x = e.logical_xor(right, left) if x._type.dtype is bool_ else e.sub(right, left)
     return x
+
+
+def _check_beside(input: Tensor, axis: int, *others: Tensor | None) -> None:
+    """RuntimeError for what does not fit before or behind the input."""
+    for other in others:
+        if other is None:
+            continue
+        if other.ndim != input.ndim:
+            raise RuntimeError(
+                f"diff expects prepend or append to be the same dimension as input: expected "
+                f"{input.ndim} dimensions, got {other.ndim}"
+            )
+        for at, (size, wanted) in enumerate(zip(other._type.shape, input._type.shape)):
+            if at != axis and not are_same((size,), (wanted,)):
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input "
+                    f"except along the differencing dimension; input.size({at}) = {wanted}, but "
+                    f"got tensor.size({at}) = {size}"
+                )
 
 
 def _steps(y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[int, Tensor]:

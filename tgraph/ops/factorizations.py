@@ -214,17 +214,23 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 
 @with_autocast
-def svd(A: Tensor, full_matrices: bool = True) -> SVD:
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
     """`A = U @ diag(S) @ Vh` with orthonormal columns of `U` and rows of `Vh`, `S` descending.
 
     Without `full_matrices` they have as many columns and rows as there are singular values. Where
-    those are equal, gradients through `U` and `Vh` are not finite.
+    those are equal, gradients through `U` and `Vh` are not finite. A `driver` of cuSOLVER's may be
+    named for tensors on a GPU; there is one.
 
     >>> import tgraph as tg
     >>> tg.linalg.svd(tg.tensor([[0.0, 3.0], [2.0, 0.0]])).S
     tensor([3., 2.])
     """
     check_matrices("linalg.svd", A, complex_too=True)
+    if driver is not None and A._type.device.is_host:
+        raise RuntimeError(
+            f"linalg.svd: keyword argument `driver=` is only supported on CUDA inputs, got "
+            f"{driver!r} for a tensor on {A._type.device}; leave it out"
+        )
     if A._type.dtype.is_complex:
         return SVD(*of_complex.svd(A, bool(full_matrices)))
     u, s, vh, _ = apply_several(p.svd, A, full=bool(full_matrices), check="linalg.svd")
@@ -232,9 +238,9 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
 
 
 @with_autocast
-def svdvals(A: Tensor) -> Tensor:
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values in descending order; see `svd`."""
-    return svd(A, full_matrices=False).S
+    return svd(A, full_matrices=False, driver=driver).S
 
 
 # --- systems ------------------------------------------------------------------------------------

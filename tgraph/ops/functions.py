@@ -91,4 +91,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 for _operation in OPERATIONS.values():
     if _operation.is_function:
         _function = _as_users_call_it(_operation)
+        if hasattr(_function, "__wrapped__"):
+            _function.__module__ = "tgraph"  # where pickles find it again
         FUNCTIONS.update(dict.fromkeys(_operation.names, _function))

@@ -367,6 +367,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             "one_hot is only applicable to index tensor of type LongTensor, got "
             f"{tensor._type.dtype}"
         )
+    if num_classes < -1:
+        raise RuntimeError(
+            f"one_hot: Class values must be smaller than num_classes, got {num_classes=}; "
+            "-1 takes the largest index + 1"
+        )
     if not state.context:
         num_classes = _checked_classes(tensor, num_classes)
     elif num_classes < 0:

@@ -27,7 +27,7 @@ def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
 @_with_out
 def histogram(
     input: Tensor,
-    bins: Any,
+    bins: Any = 100,
     *,
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,

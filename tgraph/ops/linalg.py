@@ -237,6 +237,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     """
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
+    for each in operands:
+        require_tensor(each, "einsum", "operands")
     terms, target = _parse_equation(equation, operands)
     labels, result = _diagonals(terms[0], operands[0])
     for at in range(1, len(operands)):

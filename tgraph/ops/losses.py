@@ -7,6 +7,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import are_same
 from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.dispatch import apply
@@ -189,6 +190,7 @@ def _nll_loss(
 ) -> Tensor:
     axis = _class_axis(input, target, "nll_loss")
     _check_classes(target)
+    _check_class_weights("nll_loss", weight, input._type.shape[axis])
     ignored = e.eq(target, ignore_index)
     safe = e.where(ignored, 0, target)
     at = m.unsqueeze(cast(safe, int64), axis)
@@ -204,6 +206,15 @@ def _nll_loss(
     if reduction != "mean":
         return reduced(loss, reduction)
     return mean_over(loss, factors)
+
+
+def _check_class_weights(name: str, weight: Tensor | None, classes: int) -> None:
+    """RuntimeError unless there is one number for each class."""
+    if weight is not None and not are_same(weight._type.shape, (classes,)):
+        raise RuntimeError(
+            f"{name}: weight tensor should be defined either for all {classes} classes or no "
+            f"classes but got weight tensor of shape: {list(weight._type.shape)}"
+        )
 
 
 def _class_axis(input: Tensor, target: Tensor, name: str) -> int:
@@ -274,11 +285,7 @@ def _cross_entropy(
     require_tensor(input, "cross_entropy"), require_tensor(target, "cross_entropy", "target")
     axis = 1 if input.ndim > 1 else 0
     logs = log_softmax(input, axis)
-    if weight is not None and weight._type.shape != (logs.shape[axis],):
-        raise RuntimeError(
-            f"cross_entropy: weight tensor should be defined either for all {logs.shape[axis]} "
-            f"classes or no classes but got weight tensor of shape: {list(weight.shape)}"
-        )
+    _check_class_weights("cross_entropy", weight, logs.shape[axis])
     if target._type.dtype.is_floating_point:
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import are_same
 from ..core.autocast import with_autocast
 from ..core.complex_parts import conjugate
 from ..core.composite import composite
@@ -221,6 +222,7 @@ def lu_solve(
     name = "linalg.lu_solve"
     check_matrices(name, LU, square=True, complex_too=True)
     require_tensor(pivots, name, "pivots"), require_tensor(B, name, "B")
+    _check_factors(name, LU, pivots, B)
     order = order_of(pivots, LU._type.shape[-1])
     right = conjugate(B) if adjoint else B  # the adjoint is the conjugate of the transpose
     if left:
@@ -228,6 +230,23 @@ def lu_solve(
     else:
         found = transposed(_solved(name, LU, order, transposed(right), not adjoint))
     return conjugate(found) if adjoint else found
+
+
+def _check_factors(name: str, LU: Tensor, pivots: Tensor, B: Tensor) -> None:
+    """RuntimeError for what `lu_factor` did not give."""
+    if pivots._type.dtype is not int32:
+        raise RuntimeError(
+            f"{name}: pivots should be a Tensor of scalar type int32, got {pivots._type.dtype.name}"
+        )
+    if not are_same(pivots._type.shape, LU._type.shape[:-1]):
+        raise RuntimeError(
+            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
+            f"shape {list(pivots._type.shape)} for LU of shape {list(LU._type.shape)}"
+        )
+    if B.ndim < 2:
+        raise RuntimeError(
+            f"{name}: The input tensor B must have at least 2 dimensions, got {B.ndim}"
+        )
 
 
 def _solved(name: str, packed: Tensor, order: Tensor, B: Tensor, transpose: bool) -> Tensor:

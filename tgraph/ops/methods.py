@@ -238,11 +238,11 @@ def install() -> None:
     for operation in OPERATIONS.values():
         for name in operation.names:
             if operation.is_method:
-                setattr(Tensor, name, with_keywords(operation.function))
+                setattr(Tensor, name, with_keywords(operation.function, True, operation.name))
             if operation.inplace:
                 setattr(Tensor, f"{name}_", _in_place(operation, f"{name}_"))
     for name, function in METHODS.items():
-        setattr(Tensor, name, with_keywords(function))
+        setattr(Tensor, name, with_keywords(function, True, name))
     for name, function in OPERATORS.items():
         setattr(Tensor, f"__{name}__", _operator(function, f"__{name}__"))
         setattr(Tensor, f"__r{name}__", _reflected(function, f"__r{name}__"))

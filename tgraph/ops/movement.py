@@ -54,9 +54,11 @@ def as_sizes(given: Sequence[Any]) -> tuple[int, ...]:
 def as_size(size: Any) -> int:
     """A size that is no plain int, as one."""
     try:
-        return operator.index(size)
+        if not isinstance(size, bool):
+            return operator.index(size)
     except TypeError:
-        raise TypeError(f"sizes must be ints, not {type(size).__name__}") from None
+        pass
+    raise TypeError(f"sizes must be ints, not {type(size).__name__}")
 
 
 # --- shapes ------------------------------------------------------------------------------------
@@ -106,9 +108,9 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions from `start_dim` to `end_dim` merged into one."""
     shape = input._type.shape
+    start, end = normalize_axis(start_dim, len(shape)), normalize_axis(end_dim, len(shape))
     if not shape:
         return reshape(input, 1)
-    start, end = normalize_axis(start_dim, len(shape)), normalize_axis(end_dim, len(shape))
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if start == end:
@@ -483,6 +485,8 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """The view of all windows of `size` along a dimension, `step` apart; they come last."""
     axis = normalize_axis(dimension, len(input._type.shape))
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
     if not input._type.shape and 0 <= size <= 1:  # one element, which is a window of one
         return slice_axis(reshape(input, (1,)), 0, 0, size)
     largest = (input._type.shape or (1,))[axis]

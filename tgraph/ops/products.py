@@ -146,6 +146,11 @@ def _weighted(base: Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Ten
 # --- distances -----------------------------------------------------------------------------------
 
 
+_COMPUTE_MODES = (
+    "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"
+)  # fmt: skip
+
+
 @public()
 def cdist(
     x1: Tensor,
@@ -162,6 +167,8 @@ def cdist(
     >>> tg.cdist(tg.tensor([[0.0, 0.0]]), tg.tensor([[3.0, 4.0], [0.0, 1.0]]))
     tensor([[5., 1.]])
     """
+    if compute_mode not in _COMPUTE_MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     for name, each in (("X1", x1), ("X2", x2)):
         type_ = require_tensor(each, "cdist", name.lower())._type
         if not type_.dtype.is_floating_point:
@@ -177,7 +184,7 @@ def cdist(
             f"X1 and X2 must have the same number of columns. X1: {x1._type.shape[-1]} X2: "
             f"{x2._type.shape[-1]}"
         )
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     always = compute_mode == "use_mm_for_euclid_dist"
     never = compute_mode == "donot_use_mm_for_euclid_dist"

@@ -283,6 +283,8 @@ def _extreme(
 ) -> Any:
     require_tensor(x, name)
     if isinstance(dim, Tensor):
+        if keepdim and not dim._type.shape:
+            return _extreme(x, int(dim), keepdim, name, whole, position, of_two)
         return of_two(x, dim)
     if dim is None:
         axes = tuple(range(len(x._type.shape)))
@@ -362,7 +364,7 @@ def _truth(x: Tensor) -> Tensor:
 
 
 def _logical(primitive: Primitive, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    axes = _axes(x, dim, primitive.name)
+    axes = () if dim == () or dim == [] else _axes(x, dim, primitive.name)  # not all of them
     found = _reduce(primitive, _truth(x), axes, keepdim)
     return cast(found, uint8) if x._type.dtype is uint8 else found
 

@@ -42,9 +42,9 @@ def _first_in_order(input: Tensor, axis: int, count: int, descending: bool) -> T
 @planned
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The positions that put `input` in order along `dim`; equal elements keep their order."""
+    axis = normalize_axis(dim, input.ndim)
     if not input._type.shape:
         return make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
-    axis = normalize_axis(dim, input.ndim)
     size = input._type.shape[axis]
     return _first_in_order(input, axis, size, descending)
 
@@ -108,10 +108,10 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
             none = np.iinfo(dtype.numpy).min
             return make_source(p.full, input._type.device, shape=(), value=none, dtype=dtype)
         return median(m.reshape(input, -1), 0).values
+    axis = normalize_axis(dim, input.ndim)
     if not input._type.shape:
         zero = make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
         return return_types.median(m.clone(input), like(input, zero))
-    axis = normalize_axis(dim, input.ndim)
     middle = kthvalue(input, (input._type.shape[axis] + 1) // 2, axis, keepdim)
     if not dtype.is_floating_point:
         return return_types.median(*middle)
@@ -249,6 +249,8 @@ def _common_type(a: Tensor, b: Tensor) -> DType:
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each number occurs, or the sum of its weights."""
     refuse_complex("bincount", input)
+    if minlength < 0:
+        raise RuntimeError(f"bincount: minlength should be >= 0, got {minlength}")
     highest = current_context().host_array(input, "bincount()").max(initial=-1)
     size = max(int(highest) + 1, minlength)
     counted = e.eq(input, input) if weights is None else weights

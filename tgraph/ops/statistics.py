@@ -284,9 +284,9 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mo
     >>> tg.mode(tg.tensor([2, 1, 2, 1, 3])).values
     tensor(1)
     """
-    if not require_tensor(input, "mode").ndim:
+    axis = normalize_axis(dim, require_tensor(input, "mode").ndim)
+    if not input.ndim:
         return return_types.mode(m.clone(input), creation.zeros_like(input, dtype=int64))
-    axis = normalize_axis(dim, input.ndim)
     rows = m.movedim(input, axis, -1)
     at = _most_frequent(rows.detach())
     values = apply(p.gather, rows, at, axis=rows.ndim - 1)

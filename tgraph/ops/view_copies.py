@@ -31,8 +31,8 @@ def _permute(input: Tensor, dims: Sequence[int]) -> Tensor:
     return m.permute(input, dims)
 
 
-def _view(input: Tensor, size: Sequence[int]) -> Tensor:
-    return m.view(input, size)
+def _view(input: Tensor, size: Any = None, dtype: Any = None) -> Tensor:
+    return storage_views.view(input, *(() if size is None else (size,)), dtype=dtype)
 
 
 def sliced(
