@@ -2,9 +2,9 @@
 
 Run: python -m tools.promotion_table tests/compat/data/promotion.txt   (needs PyTorch)
 
-A line is an operation and one letter for each pair of `PAIRS`: that of the result's type in `DTYPES`,
-or "!" where it is refused. Unsigned integers of 16 to 64 bits are left out: see docs/differences.md.
-"""  # noqa: E501
+A line is an operation and one letter for each pair of `PAIRS`: that of the result's type in
+`LETTERS`, or a capital one where it is refused, that of the error's class in `call_table.LETTERS`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from .call_table import letters
+
 DTYPES = (
     "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
-    "complex64", "complex128",
+    "complex64", "complex128", "uint16", "uint32", "uint64",
 )  # fmt: skip
-LETTERS = dict(zip(DTYPES, "abcdefghijkl", strict=True))
+UNSIGNED = DTYPES[-3:]
+LETTERS = dict(zip(DTYPES, "abcdefghijklmno", strict=True))
 NUMBERS = (True, 2, 2.5, 1j)
 Call = Callable[[Any, Any, Any], Any]
 
@@ -85,8 +88,8 @@ OPERATIONS: dict[str, Call] = {
 }  # fmt: skip
 
 
-def letter(library: Any, call: Call, pair: tuple[str, bool, Any, bool]) -> str:
-    """What an operation of `library` gives for a pair."""
+def found(library: Any, call: Call, pair: tuple[str, bool, Any, bool]) -> Any:
+    """What an operation of `library` gives for a pair, or the error that it raises."""
     first, is_scalar, second, no_dimensions = pair
     a = library.ones(() if is_scalar else 2, dtype=getattr(library, first))
     b = second
@@ -95,14 +98,20 @@ def letter(library: Any, call: Call, pair: tuple[str, bool, Any, bool]) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = call(library, a, b)
-    except (RuntimeError, TypeError, IndexError, ValueError, AttributeError):
-        return "!"
-    return LETTERS.get(str(getattr(found, "dtype", found)).rpartition(".")[2], "?")
+            return call(library, a, b)
+    except Exception as error:
+        return error
+
+
+def possible(result: Any) -> list[str]:
+    """The letter of the type of a result, or those of the classes of an error."""
+    if isinstance(result, Exception):
+        return letters(result)
+    return [LETTERS.get(str(getattr(result, "dtype", result)).rpartition(".")[2], "?")]
 
 
 def line(library: Any, call: Call) -> str:
-    return "".join(letter(library, call, pair) for pair in PAIRS)
+    return "".join(possible(found(library, call, pair))[0] for pair in PAIRS)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 from ...runtime.dtypes import bool_
 from .primitive import Attrs, Family, Primitive, register
 from .shapes import broadcast
-from .types import IRTypeError, TensorType
+from .types import IRKindError, IRTypeError, TensorType
 
 
 def _common(types: Sequence[TensorType]) -> TensorType:
@@ -27,7 +27,7 @@ def _common(types: Sequence[TensorType]) -> TensorType:
 
 def _check(kinds: tuple[str, ...], of: TensorType) -> None:
     if of.dtype.kind not in kinds:
-        raise IRTypeError(f"expected a dtype of kind {' or '.join(kinds)}, got {of}")
+        raise IRKindError(f"expected a dtype of kind {' or '.join(kinds)}, got {of}")
 
 
 _REAL = ("uint", "int", "float")

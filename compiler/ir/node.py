@@ -15,7 +15,7 @@ from ...runtime.dtypes import DType
 from ...runtime.records import NamedTuple
 from .primitive import Attrs, Primitive, primitive_named
 from .size_number import is_expression
-from .types import IRTypeError, ResultType, TensorType
+from .types import IRKindError, IRTypeError, ResultType, TensorType
 
 # An array constant at most this large is compared by its contents, a larger one by identity.
 _COMPARED_BYTES = 4096
@@ -242,4 +242,5 @@ def infer_type(primitive: Primitive, types: Sequence[TensorType], attrs: Attrs) 
         return primitive.infer(types, attrs)
     except (IRTypeError, ValueError) as error:
         came = ", ".join(str(each) for each in types)
-        raise IRTypeError(f"{primitive.name}({came}): {error}") from None
+        kind = IRKindError if isinstance(error, IRKindError) else IRTypeError
+        raise kind(f"{primitive.name}({came}): {error}") from None

@@ -54,3 +54,7 @@ ResultType = TensorType | tuple[TensorType, ...]
 
 class IRTypeError(TypeError):
     """A primitive was applied to types that it does not accept."""
+
+
+class IRKindError(IRTypeError):
+    """What a primitive does is not there for numbers of this kind."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
-from ..compiler.ir import Family, IRTypeError, Primitive, TensorType, infer_type
+from ..compiler.ir import Family, IRKindError, IRTypeError, Primitive, TensorType, infer_type
 from ..compiler.ir import primitives as p
 from ..runtime.device import CPU, Device
 from .classes import like, pass_on
@@ -43,6 +43,8 @@ def _infer(
         check_devices(primitive.name, types)
     try:
         result = infer_type(primitive, types, attrs)
+    except IRKindError as error:
+        raise NotImplementedError(str(error)) from None
     except IRTypeError as error:
         pairs = next((each.dtype.name for each in types if each.dtype.is_complex), None)
         if pairs is None:

@@ -32,6 +32,12 @@ def _output_sizes(x: Tensor, output_size: Any, count: int, name: str) -> tuple[i
     if count == 1 and isinstance(output_size, Sequence) and len(output_size) != 1:
         raise RuntimeError(f"{name}: 'output_size' should contain one int, got {output_size}")
     given = output_size if isinstance(output_size, Sequence) else (output_size,) * count
+    for wanted in given:
+        if isinstance(wanted, bool) or not (wanted is None or hasattr(wanted, "__index__")):
+            raise TypeError(
+                f"{name}(): argument 'output_size' must be int or tuple of ints, with None for the "
+                f"size of the input, got {output_size!r}"
+            )
     if len(given) != count:
         raise RuntimeError(f"{name}: output_size must be {count} numbers, got {output_size}")
     if require_tensor(x, name).ndim <= count:

@@ -638,6 +638,8 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
 @planned
 def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """`input + weight * (end - input)`."""
+    if isinstance(input, Tensor) and input._type.dtype is bool_:
+        raise NotImplementedError("lerp is not implemented for bool; convert it with .float()")
     return add(input, mul(weight, sub(end, input)))
 
 

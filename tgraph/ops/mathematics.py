@@ -303,7 +303,8 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
     >>> tg.float_power(tg.tensor([2]), -1)
     tensor([0.5000], dtype=tgraph.float64)
     """
-    wide = complex128 if result_type(input, exponent).is_complex else float64
+    kinds = [result_type(each).is_complex for each in (input, exponent)]
+    wide = complex128 if any(kinds) else float64
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
         input = creation.scalar_tensor(input, dtype=wide)
     base, power = (
