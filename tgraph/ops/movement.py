@@ -435,7 +435,9 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 @public(method=True)
-def tensor_split(input: Tensor, indices_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(
+    input: Tensor, indices_or_sections: Sizes | Tensor, dim: int = 0
+) -> tuple[Tensor, ...]:
     """Views along `dim`: that many nearly equal ones, or cut at the given indices.
 
     A tensor of int64 on the CPU stands for a number, or for indices.
