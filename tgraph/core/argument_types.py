@@ -101,6 +101,11 @@ class ArgumentTypes:
         self._atoms: dict[str, tuple[str, ...]] = {}
         self._positional: tuple[str, ...] | None = None
 
+    def looks_at_positions(self) -> bool:
+        """Whether there is a type to look at of arguments that are given by position."""
+        self._read()
+        return any(each in self._atoms for each in self._positional or ())
+
     def fitting(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:

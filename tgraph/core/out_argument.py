@@ -44,7 +44,7 @@ def with_out(
     }
     names = {**first, **other_names(function)}
     types = ArgumentTypes(function)
-    fitting = types.known
+    fitting, looks = types.known, types.looks_at_positions()
     makes = "dtype" in known and "device" in known  # a tensor of nothing but numbers
 
     @functools.wraps(function)
@@ -53,12 +53,11 @@ def with_out(
             if asks_for_sparse(kwargs):
                 return made_sparse(function, args, kwargs)
             args, kwargs = translated(names, args, kwargs)
+        if looks or kwargs:
             form = (*map(type, args), *kwargs, *map(type, kwargs.values()))
-        else:
-            form = tuple(map(type, args))
-        places = fitting.get(form)
-        if places is None or (places and not are_ints(places, args, kwargs)):
-            args, kwargs = types.fitting(args, kwargs)
+            places = fitting.get(form)
+            if places is None or (places and not are_ints(places, args, kwargs)):
+                args, kwargs = types.fitting(args, kwargs)
         if out is None:
             try:
                 return function(*args, **kwargs)
