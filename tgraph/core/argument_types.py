@@ -16,6 +16,7 @@ import numpy as np
 
 from ..compiler.ir.shapes import are_plain
 from ..runtime.records import NamedTuple
+from .state import state
 from .tensor import Tensor
 
 _SCALARS = (bool, int, float, complex, np.generic)
@@ -132,7 +133,8 @@ class ArgumentTypes:
             return _Fit(value)
         if _is_tensor(value) and "Tensor" not in atoms:
             if _stands_for_int(value, atoms):
-                return _Fit(int(value), True)
+                known = state.context is None  # else the function decides what to do with it
+                return _Fit(int(value) if known else value, True)
             if any(_FITS[each][0](value) for each in atoms):
                 return _Fit(value, True)
         elif any(_FITS[each][0](value) for each in atoms):
