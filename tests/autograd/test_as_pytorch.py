@@ -37,10 +37,28 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch's own imports
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph:UserWarning")
 @pytest.mark.parametrize("run", PROGRAMS, ids=lambda each: each.__name__)
 def test_a_program_gives_what_it_gives_in_pytorch(run: Callable[[Any], Any]) -> None:
     torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     assert plain(run(tg)) == plain(run(torch))
+
+
+@program
+def gradients_are_the_own_memory_of_who_keeps_them(T: Any) -> Any:
+    a, b = (T.ones(2, requires_grad=True) for _ in range(2))
+    one, given = a + b, T.ones(2)
+    for create_graph in (True, False, True):  # a history, but no memory, may be that of others
+        one.sum().backward(create_graph=create_graph, retain_graph=True)
+    both = a * 2 + b
+    for each in (one, both):
+        each.retain_grad()
+    (one + both).backward(given)
+    with T.no_grad():
+        for each in (a, one, both):
+            each.grad.mul_(7)
+            each.grad[0] = 5
+    return a.grad, b.grad, one.grad, both.grad, given
 
 
 # --- saved tensors -------------------------------------------------------------------------------

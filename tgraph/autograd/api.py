@@ -438,7 +438,8 @@ def retain_grad(self: Tensor) -> None:
             return
         context = current_context()
         old = context.read_grad(tensor)
-        context.write_grad(tensor, cotangent if old is None else apply(p.add, old, cotangent))
+        kept = apply(p.copy, cotangent) if old is None else apply(p.add, old, cotangent)
+        context.write_grad(tensor, kept)
 
     hooks = _hooks_of(self)
     hooks[RemovableHandle(hooks).id] = keep

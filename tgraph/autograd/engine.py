@@ -374,8 +374,7 @@ def _accumulate(leaf: Tensor, cotangent: Tensor, fresh: bool, create_graph: bool
     context = current_context()
     grad = context.read_grad(leaf)
     if grad is None:
-        kept = fresh or create_graph
-        context.write_grad(leaf, cotangent if kept else apply(p.copy, cotangent))
+        context.write_grad(leaf, cotangent if fresh else apply(p.copy, cotangent))
     elif create_graph or (type(grad) is SparseTensor and type(cotangent) is not SparseTensor):
         context.write_grad(leaf, added(grad, cotangent))
     else:
