@@ -110,7 +110,9 @@ def compile(
     function changes (parameters, gradients, random state, attributes, lists, dictionaries) is
     changed by every call. What cannot be watched or repeated is refused, with the line. Printing
     happens only while recording. What no result needs is not computed; so a position outside its
-    axis is an IndexError where an element of a result would be read or written there.
+    axis is an IndexError where an element of a result would be read or written there. A call is one
+    step in the graph of gradients, as in PyTorch: what flows from one of its results to an input
+    passes by the others, their hooks and retained gradients, though one be computed from another.
 
     With `check`, every call also runs eagerly, on copies, and a result that differs is an error
     that names the first operation, kernel and source line that differ. The environment variable
