@@ -110,10 +110,11 @@ def _sign(xp: Any, x: Array) -> Array:
 def _direction(xp: Any, x: Array) -> Array:
     """x / |x| by parts, as NumPy's division loses numbers near the smallest; 0 of 0."""
     size = xp.absolute(x)
-    by = xp.where(size == 0, size.dtype.type(1), size)
+    zero = size == 0
+    by = xp.where(zero, size.dtype.type(1), size)
     result = xp.empty(x.shape, x.dtype)
-    result.real[...], result.imag[...] = x.real / by, x.imag / by
-    result[size == 0] = 0  # without the signs of zeros
+    result.real[...] = xp.where(zero, size.dtype.type(0), x.real / by)  # without signs of zeros
+    result.imag[...] = xp.where(zero, size.dtype.type(0), x.imag / by)
     return result
 
 

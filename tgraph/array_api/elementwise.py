@@ -91,7 +91,7 @@ def expm1(x: Tensor, /) -> Tensor:
     open_angle = e.logical_not(FUNCTIONS["isfinite"](angle))
     low = e.eq(size, -math.inf)
     high = e.logical_and(e.eq(size, math.inf), open_angle)
-    real = e.where(low, -1.0, e.where(high, math.inf, real))
+    real = e.where(low, -1.0, e.where(high, math.inf, e.add(real, 0.0)))  # no -0.0
     imaginary = e.where(e.eq(angle, 0), angle, imaginary)
     return FUNCTIONS["complex"](real, e.where(e.logical_and(low, open_angle), 0.0, imaginary))
 
