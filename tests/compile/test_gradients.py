@@ -453,6 +453,20 @@ def test_second_gradients_of_a_broadcast_cotangent():
         same(eager, compiled)
 
 
+@pytest.mark.parametrize("dynamic", [None, {"x": 0, "y": 0}])
+def test_what_is_overwritten_is_kept_densely_whatever_its_strides(dynamic):
+    def product(x, y):
+        x.mul_(y)
+        return x
+
+    for of in (lambda x: x[:, 1::2], lambda x: x.t()[:, :3], lambda x: x[::2, 1:4]):
+        for create_graph in (False, True):
+            x, y = of(random(7, 7)), of(random(7, 7, seed=1)).detach().requires_grad_()
+            before = x.clone()
+            result = tg.compile(product, dynamic=dynamic)(x, y).sum()
+            same(gradient(result, y, create_graph=create_graph)[0], before)
+
+
 def steep(x, y):
     logs = tg.cat([x.log(), y])
     return x * y, x.sqrt() @ y.t(), logs, tg.where(x > 0, x.log(), (x[1:2] / 0).cumsum(0)).mean(0)

@@ -232,8 +232,9 @@ class GraphFunction:
         numbers = iter(range(len(gradients)))
         places = tuple(None if value is None else next(numbers) for value in values)
         nodes = tuple(tuple(self.fed.origins(each)) for each in origins)
-        types = tuple(node.type for node in parts.backward.outputs)
-        return Forward(executable, saved, nodes, parts.backward, places, token is not None, types)
+        backward = _of_copies(parts.backward, saved)
+        types = tuple(node.type for node in backward.outputs)
+        return Forward(executable, saved, nodes, backward, places, token is not None, types)
 
     def _divided(
         self, incoming: Sequence[Node], gradients: Sequence[Node]
@@ -450,6 +451,25 @@ class GraphFunction:
             isinstance(inputs[number], Tensor) and inputs[number]._requires_grad
             for number in self.asked
         )
+
+
+def _of_copies(backward: Graph, saved: Sequence[tuple[str, int]]) -> Graph:
+    """`backward`, whose first inputs are `saved`: what was copied lies densely, unlike its source.
+
+    So is an argument with strides of its own that the call overwrites.
+    """
+    new = {
+        node: input_node(node.attrs["name"], node.type, node.where)
+        for node, (kind, _) in zip(backward.inputs, saved)
+        if kind == "output" and "strides" in node.attrs
+    }
+    if not new:
+        return backward
+    build = Builder()
+    for node in backward.nodes:
+        if node not in new:
+            new[node] = build.rebuild(node, [new[each] for each in node.inputs])
+    return Graph([new[each] for each in backward.inputs], [new[each] for each in backward.outputs])
 
 
 def from_given(graph: Graph, given: Sequence[bool]) -> Graph:
