@@ -10,6 +10,7 @@ import numpy as np
 
 from ..compiler.ir import Node, promotion
 from ..compiler.ir import primitives as p
+from ..compiler.ir.dim import is_open
 from ..compiler.ir.layouts import result_strides
 from ..compiler.ir.shapes import are_same, contiguous_strides
 from ..core.classes import like
@@ -287,10 +288,14 @@ def arange(
 
 
 def whole_numbers(first: Any, last: Any, by: Any) -> tuple[int, int, int]:
-    """What PyTorch counts with where int64 is wanted; ValueError where the step is less than 1."""
-    if not int(by):
+    """What PyTorch counts with where int64 is wanted; ValueError where the step is less than 1.
+
+    Open sizes stay open: they are whole already.
+    """
+    first, last, by = (each if is_open(each) else int(each) for each in (first, last, by))
+    if by == 0:
         raise ValueError("step must be nonzero")
-    return int(first), int(last), int(by)
+    return first, last, by
 
 
 def _is_finite(number: Any) -> bool:
