@@ -20,31 +20,25 @@ def _switch(mode: bool) -> None:
     state.grad_enabled = mode and not state.inference
 
 
-class unrecorded:
-    """`no_grad` for what is no part of the user's program."""
-
-    _previous: bool
-
-    def __enter__(self) -> None:
-        self._previous = state.grad_enabled
-        state.grad_enabled = False
-
-    def __exit__(self, *error: object) -> None:
-        state.grad_enabled = self._previous
-
-
 class recorded:
     """`enable_grad` for what is no part of the user's program: it records in `inference_mode`, too,
     where transforms have gradients."""
 
+    _mode = True
     _previous: bool
 
     def __enter__(self) -> None:
         self._previous = state.grad_enabled
-        state.grad_enabled = True
+        state.grad_enabled = self._mode
 
     def __exit__(self, *error: object) -> None:
         state.grad_enabled = self._previous
+
+
+class unrecorded(recorded):
+    """`no_grad` for what is no part of the user's program."""
+
+    _mode = False
 
 
 class _Switched:
