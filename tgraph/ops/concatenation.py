@@ -41,20 +41,21 @@ def _cat(dim: int, *tensors: Tensor) -> Tensor:
     dtype = result_type(*parts)
     first = parts[0]._type.shape
     if any(each.ndim > 1 for each in parts):  # as in PyTorch, an empty vector fits everything
-        first = next(each for each in map(_shape, parts) if each != (0,))
+        first = next(each._type.shape for each in parts if not _is_empty_vector(each))
     if not first:
         raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
     axis = normalize_axis(dim, len(first))
     if len(first) > 1:
         none = (*first[:axis], 0, *first[axis + 1 :])
-        parts = [reshape(each, none) if _shape(each) == (0,) else each for each in parts]
+        parts = [reshape(each, none) if _is_empty_vector(each) else each for each in parts]
     for at, each in enumerate(parts):
         _check_fits(first, each._type.shape, axis, at)
     return apply(p.concatenate, *(cast(each, dtype) for each in parts), axis=axis)
 
 
-def _shape(tensor: Tensor) -> tuple[int, ...]:
-    return tensor._type.shape
+def _is_empty_vector(tensor: Tensor) -> bool:
+    """Whether the shape is `(0,)`, without a question about the sizes of others."""
+    return tensor.ndim == 1 and tensor._type.shape[0] == 0
 
 
 def _several(tensors: Sequence[Tensor], operation: str) -> Sequence[Tensor]:
