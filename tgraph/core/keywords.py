@@ -99,8 +99,7 @@ def with_keywords(
     names = other_names(function)
     if not names and not _has_types(function, method):
         return function
-    types = ArgumentTypes(function, method, name)
-    known = types.known
+    types = ArgumentTypes(function, method, name)  # containers of a closure are watched by traces
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -112,7 +111,7 @@ def with_keywords(
             form = (*map(type, args), *kwargs, *map(type, kwargs.values()))
         else:
             form = tuple(map(type, args))
-        places = known.get(form)
+        places = types.known.get(form)
         if places is None or (places and not are_ints(places, args, kwargs)):
             args, kwargs = types.fitting(args, kwargs)
         try:

@@ -44,7 +44,7 @@ def with_out(
     }
     names = {**first, **other_names(function)}
     types = ArgumentTypes(function)
-    fitting, looks = types.known, types.looks_at_positions()
+    looks = types.looks_at_positions()
     makes = "dtype" in known and "device" in known  # a tensor of nothing but numbers
 
     @functools.wraps(function)
@@ -55,7 +55,7 @@ def with_out(
             args, kwargs = translated(names, args, kwargs)
         if looks or kwargs:
             form = (*map(type, args), *kwargs, *map(type, kwargs.values()))
-            places = fitting.get(form)
+            places = types.known.get(form)
             if places is None or (places and not are_ints(places, args, kwargs)):
                 args, kwargs = types.fitting(args, kwargs)
         if out is None:
