@@ -99,7 +99,7 @@ def with_keywords(
     names = other_names(function)
     if not names and not _has_types(function, method):
         return function
-    types = ArgumentTypes(function, method, name)  # containers of a closure are watched by traces
+    types = ArgumentTypes(function, method, name)  # whose table no trace takes for state
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -190,7 +190,8 @@ def _nll_loss(
 ) -> Tensor:
     axis = _class_axis(input, target, "nll_loss")
     _check_classes(target)
-    _check_class_weights("nll_loss", weight, input._type.shape[axis])
+    if weight is not None:
+        _check_class_weights("nll_loss", weight, input._type.shape[axis])
     ignored = e.eq(target, ignore_index)
     safe = e.where(ignored, 0, target)
     at = m.unsqueeze(cast(safe, int64), axis)
@@ -208,9 +209,9 @@ def _nll_loss(
     return mean_over(loss, factors)
 
 
-def _check_class_weights(name: str, weight: Tensor | None, classes: int) -> None:
+def _check_class_weights(name: str, weight: Tensor, classes: int) -> None:
     """RuntimeError unless there is one number for each class."""
-    if weight is not None and not are_same(weight._type.shape, (classes,)):
+    if not are_same(weight._type.shape, (classes,)):
         raise RuntimeError(
             f"{name}: weight tensor should be defined either for all {classes} classes or no "
             f"classes but got weight tensor of shape: {list(weight._type.shape)}"
@@ -285,7 +286,8 @@ def _cross_entropy(
     require_tensor(input, "cross_entropy"), require_tensor(target, "cross_entropy", "target")
     axis = 1 if input.ndim > 1 else 0
     logs = log_softmax(input, axis)
-    _check_class_weights("cross_entropy", weight, logs.shape[axis])
+    if weight is not None:
+        _check_class_weights("cross_entropy", weight, logs.shape[axis])
     if target._type.dtype.is_floating_point:
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
