@@ -76,6 +76,8 @@ def test_copies_are_no_views() -> None:
         x.transpose(0, 1).reshape(-1),
         x + 0,
         x.to(tg.float32, copy=True),
+        x.take(tg.tensor(1)),
+        x[0, 0, 0].take(tg.tensor(0)),
     ):
         assert not np.shares_memory(copy.numpy(), x.numpy())
 

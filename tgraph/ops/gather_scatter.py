@@ -205,7 +205,10 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 @public(method=True, out="exact")
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in the shape of `index`."""
-    return getitem(m.reshape(input, -1), index)
+    line = m.reshape(input, -1)
+    if require_tensor(index, "take").ndim:
+        return getitem(line, index)
+    return m.reshape(getitem(line, m.reshape(index, -1)), ())  # a copy, where `x[index]` is a view
 
 
 @public(method=True, inplace=True, overlap="none")
