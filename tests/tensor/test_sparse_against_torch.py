@@ -152,22 +152,25 @@ def test_other_reductions_of_products(reduce: str) -> None:
 
 
 def test_gradients_of_tables_list_their_rows() -> None:
-    seen: dict[Any, list[Any]] = {torch: [], tg: []}
-    for lib, found in seen.items():
+    ways = ((torch, lambda f: f), (tg, lambda f: f), (tg, tg.compile))
+    seen: list[list[Any]] = [[] for _ in ways]
+    for (lib, run), found in zip(ways, seen):
         e = table(lib, padding_idx=3)
+        rows = run(lambda at, e=e: e(at) * 2)
         for at in ([1, 1, 2], [1, 3]):  # a second backward adds rows
-            (e(lib.tensor(at)) * 2).sum().backward()
+            rows(lib.tensor(at)).sum().backward()
             found.append(e.weight.grad)
         (e.weight * 2).sum().backward()
         found.append(e.weight.grad)
         bags = lib.nn.EmbeddingBag(4, 2, mode="mean", sparse=True)
-        bags(lib.tensor([[1, 1], [2, 3]])).sum().backward()
+        run(bags)(lib.tensor([[1, 1], [2, 3]])).sum().backward()
         found.append(bags.weight.grad)
-        x = lib.tensor(DENSE, requires_grad=True)
-        x.gather(1, lib.tensor([[0, 0], [3, 1]]), sparse_grad=True).sum().backward()
+        x, at = lib.tensor(DENSE, requires_grad=True), lib.tensor([[0, 0], [3, 1]])
+        run(lambda x, at: x.gather(1, at, sparse_grad=True))(x, at).sum().backward()
         found.append(x.grad)
-    for have, want in zip(seen[tg], seen[torch]):
-        same(have, want)
+    for want, *others in zip(*seen, strict=True):
+        for have in others:
+            same(have, want)
     e = table(tg)
     (e(tg.tensor([1, 1, 2]))).sum().backward()
     norm = tg.nn.utils.clip_grad_norm_(e.parameters(), 1.0)  # of sums: rows of 2, 2 and 1, 1
@@ -175,6 +178,33 @@ def test_gradients_of_tables_list_their_rows() -> None:
     assert tg.linalg.norm(e.weight.grad.to_dense()).item() == pytest.approx(1.0, rel=1e-5)
     e.zero_grad(set_to_none=False)
     assert e.weight.grad._nnz() == 0
+
+
+def test_gradients_of_compiled_tables_are_sparse_where_eager_ones_are() -> None:
+    """Of a table that is read twice they are of all rows; a sum with a dense one is dense."""
+    w = table(tg).weight
+    rows = tg.nn.functional.embedding
+
+    def gradient(function: Any, **options: Any) -> Any:
+        (found,) = tg.autograd.grad(function(tg.tensor([1, 0])), w, **options)
+        return found
+
+    functions = {
+        "twice": lambda at: (rows(at, w, sparse=True) * rows(at + 1, w, sparse=True)).sum(),
+        "and dense": lambda at: (rows(at, w, sparse=True) @ w.T).sin().sum(),
+        "multiplied": lambda at: rows(at, (w * 2).cos(), sparse=True).sum(),
+        "loop": lambda at: tg.while_loop(
+            lambda n, y: n < 2, lambda n, y: (n + 1, y + rows(at, w, sparse=True)),
+            (tg.tensor(0), tg.zeros(2, 2)))[1].sum(),
+    }  # fmt: skip
+    for name, function in functions.items():
+        have, want = gradient(tg.compile(function)), gradient(function)
+        assert name == "loop" or have.layout is want.layout, name
+        have, want = (each.to_dense() if each.is_sparse else each for each in (have, want))
+        tg.testing.assert_close(have, want)
+    first = gradient(tg.compile(functions["twice"]), create_graph=True)
+    first.square().sum().backward()
+    assert first.layout is tg.strided and w.grad is not None
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiler.ir import Graph, Node
+from ..compiler.ir import Graph, Node, TensorType
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, edge_of, unpack, without_history
 from ..core.eager_context import array_type
+from ..core.layouts import sparse_coo
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved
 from ..core.saved_tensors import Hooks, pack_saved, packs
+from ..core.sparse_tensor import make_sparse
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, wrap
 from ..runtime.arrays import contiguous
@@ -35,6 +37,26 @@ class Asked(NamedTuple):
 
     wanted: tuple[bool, ...]
     given: tuple[bool, ...]
+
+
+class Place(NamedTuple):
+    """Which outputs of a backward plan are a gradient: one, or the parts of a sparse tensor.
+
+    `coalesced` tells of that whether its positions are known to be in order, each once.
+    """
+
+    outputs: tuple[int, ...]
+    coalesced: bool = False
+
+    def gradient(
+        self, results: Sequence[Any], types: Sequence[TensorType], of: TensorType
+    ) -> Tensor:
+        """The gradient of an input of type `of`: some `results` of a plan, which have `types`."""
+        parts = [wrap(results[at], type_) for at, type_ in zip(self.outputs, types, strict=True)]
+        if len(parts) == 1:
+            return parts[0]
+        *positions, elements = parts
+        return make_sparse(sparse_coo, tuple(positions), elements, of.shape, self.coalesced)
 
 
 class CompiledRecord(Record):
@@ -130,10 +152,16 @@ class CompiledRecord(Record):
         arrays += [dense(each) for each in given]
         results = plan.run(arrays)
         forward = self.function.forward
-        return [
-            None if at is None else wrap(results[at], forward.types[known])
-            for at, known in zip(places, forward.gradients)
-        ]
+        found: list[Tensor | None] = []
+        for own, known, edge in zip(places, forward.gradients, self.edges):
+            if own is None or known is None or edge is None:
+                found.append(None)
+                continue
+            target, index = edge
+            types = [forward.types[at] for at in known.outputs]
+            of = target._type if isinstance(target, Tensor) else target.outputs[index]
+            found.append(own.gradient(results, types, of))
+        return found
 
     def _array(self, at: int) -> Array:
         """What was saved, laid out in memory as it was for the forward plan."""

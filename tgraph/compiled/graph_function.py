@@ -26,6 +26,7 @@ from ..compiler.plan.ready_plan import ReadyPlan
 from ..core.compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
 from ..core.dispatch import edge_of, settled
 from ..core.record import Record
+from ..core.sparse_tensor import SparseTensor
 from ..core.state import state
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import HandleState, TraceError
@@ -34,8 +35,8 @@ from ..runtime import jit, locks, plan_native
 from ..runtime.arrays import copy_elements, copy_of
 from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
-from ..tracing.traced_gradients import TracedGradients, trace_gradients
-from .compiled_record import Array, Asked, CompiledRecord, array_of, dense
+from ..tracing.traced_gradients import TracedGradients, parts_of, trace_gradients
+from .compiled_record import Array, Asked, CompiledRecord, Place, array_of, dense
 from .fed import Fed
 from .partition import Partition, partition
 
@@ -49,7 +50,7 @@ class Forward(NamedTuple):
     saved: tuple[tuple[str, int], ...]  # ("primal", input) or ("output", output of `executable`)
     nodes: tuple[tuple[Node, ...], ...]  # of the trace, whose values were saved: one, or its rows
     backward: Graph
-    gradients: tuple[int | None, ...]  # differentiable input -> output of `backward`
+    gradients: tuple[Place | None, ...]  # differentiable input -> outputs of `backward`
     has_token: bool  # whether its last output is that of the ordered host calls that it makes
     types: tuple[Any, ...]  # of the outputs of `backward`
 
@@ -179,16 +180,19 @@ class GraphFunction:
         return executable if self.keeps_arenas else without_large_arena(executable)
 
     def trace_gradients(
-        self, create_graph: bool, given: Sequence[bool] | None = None
+        self, create_graph: bool, given: Sequence[bool] | None = None, sparse: bool = False
     ) -> TracedGradients:
-        """Cotangents and gradients, recorded in the trace; those of the `given` results alone."""
+        """Cotangents and gradients, recorded in the trace; those of the `given` results alone.
+
+        With `sparse`, some may be sparse: see the function of this name.
+        """
         refuse_at_exit()
         with COMPILE_LOCK, self.trace.resumed(self.final):
             known = len(self.trace.inputs)
             outputs = self.differentiable
             if given is not None:
                 outputs = dict(compress(outputs.items(), given))
-            found = self._traced_gradients(outputs, create_graph)
+            found = self._traced_gradients(outputs, create_graph, sparse)
             if len(self.trace.inputs) > known:
                 raise TraceError(
                     f"the gradient of '{self.name}' reads a tensor of the outside that neither the "
@@ -197,12 +201,14 @@ class GraphFunction:
             return found
 
     def _traced_gradients(
-        self, outputs: Mapping[int, Tensor], create_graph: bool
+        self, outputs: Mapping[int, Tensor], create_graph: bool, sparse: bool
     ) -> TracedGradients:
         """What gradients ask of open sizes is answered by those that are known here."""
         with self.trace.sizes.asked_at(self.fed.sizes) as guards:
             try:
-                found = trace_gradients(self.trace, outputs, self.asked, create_graph, self.token)
+                found = trace_gradients(
+                    self.trace, outputs, self.asked, create_graph, self.token, sparse
+                )
             except Specialize:
                 raise self._fixed_size(self.trace.sizes.refused) from None
             wrong = [each for each in guards.values() if not each.holds(self.fed.sizes)]
@@ -219,9 +225,16 @@ class GraphFunction:
     @made_once
     def forward(self) -> Forward:
         """The plan that also saves what the backward plan reads."""
-        cotangents, found, token = self.traced_gradients or self.trace_gradients(False)
-        values = [each._value if each is not None else None for each in found]
-        results = [value for value in values if value is not None]
+        traced = self.traced_gradients or self.trace_gradients(False, sparse=True)
+        cotangents, found, token = traced
+        results: list[Node] = []
+        places: list[Place | None] = []
+        for each in found:
+            values = [] if each is None else parts_of(each)
+            numbers = tuple(range(len(results), len(results) + len(values)))
+            coalesced = isinstance(each, SparseTensor) and each._coalesced
+            places.append(Place(numbers, coalesced) if values else None)
+            results += values
         results += filter(None, [token or self.token])  # saved: second gradients may ask for it
         gradients = self.fed.apply(results)
         incoming = self.fed.apply([each._value for each in cotangents])
@@ -229,12 +242,10 @@ class GraphFunction:
         outputs, saved = self._own_saved(parts.forward.outputs, parts.sources)
         forward = Graph(self.graph.inputs, outputs)
         executable = self._compile(forward)
-        numbers = iter(range(len(gradients)))
-        places = tuple(None if value is None else next(numbers) for value in values)
         nodes = tuple(tuple(self.fed.origins(each)) for each in origins)
         backward = _of_copies(parts.backward, saved)
         types = tuple(node.type for node in backward.outputs)
-        return Forward(executable, saved, nodes, backward, places, token is not None, types)
+        return Forward(executable, saved, nodes, backward, tuple(places), token is not None, types)
 
     def _divided(
         self, incoming: Sequence[Node], gradients: Sequence[Node]
@@ -272,7 +283,10 @@ class GraphFunction:
     @made_once
     def gradient_graph(self) -> tuple[Graph, list[bool]]:
         """`joint`, and which of the inputs asked for have a gradient."""
-        cotangents, found, _ = self.traced_gradients or self.trace_gradients(False)
+        traced = self.traced_gradients
+        if traced is None or traced.are_sparse:
+            traced = self.trace_gradients(False)
+        cotangents, found, _ = traced
         inputs = [*self.graph.inputs, *self.fed.apply([each._value for each in cotangents])]
         outputs = self.fed.apply([each._value for each in found if each is not None])
         return Graph(inputs, outputs), [each is not None for each in found]
@@ -304,7 +318,7 @@ class GraphFunction:
         """A backward pass from all results to all inputs."""
         return Asked((True,) * len(self.asked), (True,) * len(self.differentiable))
 
-    def backward_plan(self, asked: Asked) -> tuple[Any, list[int | None]]:
+    def backward_plan(self, asked: Asked) -> tuple[Any, list[Place | None]]:
         """The backward plan for what is asked, and where the results for inputs are."""
         found = self._backwards.get(asked)
         if found is None:
@@ -314,7 +328,7 @@ class GraphFunction:
                 self._backwards[asked] = found
         return found  # type: ignore[no-any-return]
 
-    def _make_backward(self, asked: Asked) -> tuple[Any, list[int | None]]:
+    def _make_backward(self, asked: Asked) -> tuple[Any, list[Place | None]]:
         graph, places = self.backward_graph(asked)
         made = compile_graph(
             graph,
@@ -325,17 +339,18 @@ class GraphFunction:
         )
         return self._settled(made), places
 
-    def backward_graph(self, asked: Asked) -> tuple[Graph, list[int | None]]:
+    def backward_graph(self, asked: Asked) -> tuple[Graph, list[Place | None]]:
         """The graph of a backward plan, and where the results for inputs are."""
         forward = self.forward
         outputs: list[Node] = []
-        places: list[int | None] = []
-        for at, is_wanted in zip(forward.gradients, asked.wanted, strict=True):
-            if at is None or not is_wanted:
+        places: list[Place | None] = []
+        for known, is_wanted in zip(forward.gradients, asked.wanted, strict=True):
+            if known is None or not is_wanted:
                 places.append(None)
                 continue
-            places.append(len(outputs))
-            outputs.append(forward.backward.outputs[at])
+            numbers = range(len(outputs), len(outputs) + len(known.outputs))
+            places.append(known._replace(outputs=tuple(numbers)))
+            outputs += [forward.backward.outputs[at] for at in known.outputs]
         if forward.has_token:
             outputs.append(forward.backward.outputs[-1])
         return from_given(Graph(forward.backward.inputs, outputs), asked.given), places

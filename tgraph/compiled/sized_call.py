@@ -25,7 +25,7 @@ from .call_effects import OpenViews
 from .compiled_call import CompiledCall
 from .compiled_record import Asked
 from .fed import Fed, SizeError
-from .graph_function import GraphFunction, odd_strides, without_large_arena
+from .graph_function import GraphFunction, Place, odd_strides, without_large_arena
 
 NOT_SIZED = (NotSizedError, SizeError)
 """What says that a graph has to be compiled for each size: it asks for a size's value, or a type
@@ -201,7 +201,7 @@ class FunctionAtSizes(GraphFunction):
     def reaches(self) -> dict[int, int]:
         return self._sized.function.reaches
 
-    def _make_backward(self, asked: Asked) -> tuple[Any, list[int | None]]:
+    def _make_backward(self, asked: Asked) -> tuple[Any, list[Place | None]]:
         """Backward plans are for many sizes, too, each for those that it holds for."""
         graph, places = self._sized.function.backward_graph(asked)
         known = self._sized.backwards.setdefault(asked, [])

@@ -22,6 +22,7 @@ from ..runtime.records import NamedTuple, replace
 from ..tracing.recorded_call import Call, Effects, Ref
 from ..tracing.selections import Counted, Selection
 from ..tracing.trace_context import Trace
+from ..tracing.traced_gradients import parts_of
 from .call_inputs import input_value
 from .fed import Fed
 
@@ -102,7 +103,8 @@ def staged(call: Call, given: int) -> list[Stage]:
     """The stages of a call; `given` is the number of its arguments and places."""
     ends = list(call.graph.outputs)
     if call.traced_gradients is not None:
-        ends += [each._value for each in call.traced_gradients.gradients if each is not None]
+        found = call.traced_gradients.gradients
+        ends += [value for each in found if each is not None for value in parts_of(each)]
     found = []
     for each in cut_at(list(call.trace.selections.values()), Counted.of_trace(call.trace), ends):
         sources = {node: Source("argument", given + at) for at, node in enumerate(each.reads)}

@@ -39,6 +39,8 @@ class Context:
     builds_graph = False
     # Whether a tensor whose `.data` is assigned keeps its memory, into which is written.
     keeps_memory = True
+    # Whether gradients may be sparse tensors, of which the parts are values of this context.
+    gives_sparse = False
     # Whether it stands over another one, of whose tensors the values of its own are made.
     lifts = False
 

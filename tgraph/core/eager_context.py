@@ -67,6 +67,7 @@ class EagerContext(Context):
     """
 
     large: dict[Primitive, Callable[..., Any]]
+    gives_sparse = True
 
     def __init__(self) -> None:
         self.large = {}

@@ -120,9 +120,9 @@ def _with_backward(plan: CompiledCall, forward: Picture) -> Picture:
     executable, places = function.backward_plan(function.asks_all)
     inputs = [function.graph.inputs[number] for number in function.asked]
     names = {
-        place: f"gradient of {node.attrs['name']}"
+        number: f"gradient of {node.attrs['name']}"
         for node, place in zip(inputs, places, strict=True)
-        if place is not None
+        for number in (() if place is None else place.outputs)
     }
     backward = executable_picture(executable, "", Ends(written=executable.donate, outputs=names))
     shared = {

@@ -8,11 +8,11 @@ from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core.composite import composite
 from ..core.dispatch import apply
+from ..core.eager_context import current_context
 from ..core.grad_mode import no_grad
 from ..core.layouts import sparse_coo
 from ..core.operands import cast, require_tensor
 from ..core.sparse_tensor import make_sparse
-from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.values import known_values
 from ..core.vjp_rules import input_vjp
@@ -39,7 +39,8 @@ def embedding(
 
     With `max_norm`, rows that are taken and whose norm is larger are first made shorter in place.
     `scale_grad_by_freq` divides the gradient of a row by how often it is taken. With `sparse` the
-    gradient is a sparse tensor, of the rows that are taken; it is dense in compiled code.
+    gradient is a sparse tensor, of the rows that are taken; it is dense where a compiled function
+    calls backward() itself.
     """
     _check_indices(input, "embedding")
     if require_tensor(weight, "embedding").ndim != 2:
@@ -64,7 +65,7 @@ def _taken(weight: Tensor, input: Tensor) -> Tensor:
 @input_vjp(_taken, saves=(1,))
 def _taken_vjp(g: Tensor, out: TensorType, weight: TensorType, input: Tensor) -> Tensor:
     elements = m.reshape(g, -1, weight.shape[1])
-    if state.context is None:
+    if current_context().gives_sparse:
         at = m.reshape(cast(input, int64), 1, -1)
         return make_sparse(sparse_coo, (at,), elements, weight.shape, at.shape[1] < 2)
     zeros = creation.zeros(*weight.shape, dtype=g.dtype, device=g.device)

@@ -132,7 +132,8 @@ def check_index(index: Tensor, operation: str) -> Tensor:
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """result[.., i, ..] = input[.., index[.., i, ..], ..] along `dim`; see PyTorch's gather.
 
-    With `sparse_grad` the gradient is a sparse tensor; it is dense in compiled code.
+    With `sparse_grad` the gradient is a sparse tensor; it is dense where a compiled function calls
+    backward() itself.
     """
     if sparse_grad and input.ndim and index.ndim == input.ndim and index._type.numel:
         return _gather_with_places(input, index, dim=normalize_axis(dim, input.ndim))
@@ -148,7 +149,7 @@ def _gather_with_places(input: Tensor, index: Tensor, dim: int) -> Tensor:
 def _gather_with_places_vjp(
     g: Tensor, out: TensorType, input: TensorType, index: Tensor, dim: int
 ) -> Tensor:
-    if state.context is not None:
+    if not current_context().gives_sparse:
         zeros = apply(p.broadcast, constant(0, g.dtype, g.device), shape=input.shape)
         return apply(p.scatter_add, zeros, index, g, axis=dim)
     rows = []

@@ -72,6 +72,12 @@ class Trace(BodyRecording):
     count: Count | None = None  # what counts where a selection by data is made
 
     tracing = True
+    deriving_sparse = False  # while gradients are derived of which sparse ones may be results
+
+    @property
+    def gives_sparse(self) -> bool:  # type: ignore[override]
+        """Not in the bodies of branches and loops, whose results are plain values."""
+        return self.deriving_sparse and self.scope is self.root
 
     def __post_init__(self) -> None:
         self.root = Scope()

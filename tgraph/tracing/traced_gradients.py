@@ -7,6 +7,7 @@ from typing import Any
 
 from ..autograd.engine import run_backward
 from ..compiler.ir import Node
+from ..core.sparse_tensor import NotOnSparseError, SparseTensor
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import HandleState, Source, TraceError
 from ..runtime.records import NamedTuple
@@ -18,12 +19,27 @@ NO_INPUT = "the result of a compiled function depends on nothing outside that re
 
 
 class TracedGradients(NamedTuple):
-    """Cotangents of outputs, and the gradients that follow for inputs, as handles in a trace."""
+    """Cotangents of outputs, and the gradients that follow for inputs, as handles in a trace.
+
+    Gradients may be sparse tensors, whose parts are handles (see `parts_of`).
+    """
 
     cotangents: list[Tensor]
     gradients: list[Tensor | None]
     token: Node | None = None
     """Of the last ordered host call that deriving them made, in a rule of the user's."""
+
+    @property
+    def are_sparse(self) -> bool:
+        """Whether some are."""
+        return any(isinstance(each, SparseTensor) for each in self.gradients)
+
+
+def parts_of(gradient: Tensor) -> list[Node]:
+    """The values that a gradient is made of: of a sparse one its positions and elements."""
+    if isinstance(gradient, SparseTensor):
+        return [each._value for each in (*gradient._positions, gradient._elements)]
+    return [gradient._value]
 
 
 def trace_gradients(
@@ -32,12 +48,22 @@ def trace_gradients(
     asked: Mapping[int, Tensor],
     create_graph: bool,
     token: Node | None,
+    sparse: bool = False,
 ) -> TracedGradients:
     """The gradients of `outputs` with respect to `asked`; the trace must be the running context.
 
     `token` is that of the last ordered host call of what is differentiated. Hooks of leaves of the
-    outside are left out: they run when the gradient arrives in earnest.
+    outside are left out: they run when the gradient arrives in earnest. With `sparse`, those that
+    are sparse in eager code are so here, unless a step on their way knows no sparse tensors.
     """
+    if sparse:
+        trace.deriving_sparse = True
+        try:
+            return trace_gradients(trace, outputs, asked, create_graph, token)
+        except NotOnSparseError:
+            pass
+        finally:
+            trace.deriving_sparse = False
     outside = [each for number, each in asked.items() if number >= 0]
     hooks = [(each, each._hooks) for each in outside if each._record is None]
     cotangents = [_cotangent(trace, number, each) for number, each in outputs.items()]
@@ -106,7 +132,7 @@ def _gradients_or_why(
     """The gradients, or why there are none. What deriving them writes is undone."""
     with recorder.undoing() as first_write:
         try:
-            found = trace_gradients(trace, outputs, asked, False, trace.last_token)
+            found = trace_gradients(trace, outputs, asked, False, trace.last_token, sparse=True)
         except TraceError:
             raise
         except RuntimeError as error:
