@@ -198,6 +198,8 @@ def tensor_stub() -> str:
         elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
             origin = "." * node.level + (node.module or "")
             stub.imports |= {f"from {origin} import {ast.unparse(each)}" for each in node.names}
+        elif isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("TypeVar("):
+            stub.lines.append(ast.unparse(node))
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             stub.lines += _outline(node)
             if isinstance(node, ast.ClassDef) and node.name == "Tensor":
