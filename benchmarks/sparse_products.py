@@ -1,4 +1,6 @@
-"""Sparse times dense, beside SciPy and PyTorch: `python -m benchmarks.sparse_products`.
+"""Sparse times dense, and sparse gradients, beside SciPy and PyTorch.
+
+    python -m benchmarks.sparse_products
 
 Contenders take turns in one process, and a time is the median of all rounds. Their results are held
 to SciPy's first. PyTorch is left out where it is not installed.
@@ -18,6 +20,7 @@ import tgraph as tg
 from .factorizations import Call, limit_threads, medians
 
 NODES, EDGES, FEATURES = 20_000, 200_000, 64
+WORDS, LOOKUPS = 1_000_000, 4096
 
 
 def product(a: Any, x: Any) -> Any:
@@ -28,6 +31,34 @@ def product(a: Any, x: Any) -> Any:
 def step(library: Any, a: Any, x: Any, weight: Any) -> Any:
     """The gradient of the dense operand, back through the product."""
     return library.autograd.grad(((a @ x) * weight).sum(), x)[0]
+
+
+def lookup(library: Any, table: Any, at: Any, weight: Any) -> Any:
+    """A loss of few rows of a table, whose gradient is sparse."""
+    return (library.nn.functional.embedding(at, table, sparse=True) * weight).sum()
+
+
+def lookups(libraries: list[Any], rng: np.random.Generator) -> dict[str, Call]:
+    """The gradient of `lookup` by each library, which all give the same."""
+    table = np.ones((WORDS, FEATURES), np.float32)
+    at = rng.permutation(WORDS)[:LOOKUPS]
+    weight = rng.normal(size=(LOOKUPS, FEATURES)).astype(np.float32)
+    found: dict[str, Call] = {}
+    for library in libraries:
+        given = library.tensor(table, requires_grad=True), *map(library.tensor, (at, weight))
+        forms = {library.__name__: lambda *each, lib=library: lookup(lib, *each)}
+        if library is tg:
+            forms["tgraph compiled"] = tg.compile(forms["tgraph"])
+        for name, function in forms.items():
+            found[name] = lambda f=function, lib=library, given=given: lib.autograd.grad(
+                f(*given), given[0]
+            )[0]
+    for name, call in found.items():
+        gradient = call().coalesce()
+        order = np.argsort(at)
+        np.testing.assert_array_equal(gradient.indices()[0], at[order], err_msg=name)
+        np.testing.assert_array_equal(gradient.values(), weight[order], err_msg=name)
+    return found
 
 
 def main() -> None:
@@ -68,8 +99,13 @@ def main() -> None:
             np.testing.assert_allclose(
                 np.asarray(call()), expected[kind], 1e-4, 1e-4, err_msg=f"{kind} by {name}"
             )
-        told = "  ".join(f"{name} {1e3 * spent:.2f}" for name, spent in medians(found).items())
-        print(f"{kind:10} ms: {told}", flush=True)
+        report(kind, found)
+    report("lookup", lookups(libraries, rng))
+
+
+def report(kind: str, found: dict[str, Call]) -> None:
+    told = "  ".join(f"{name} {1e3 * spent:.2f}" for name, spent in medians(found).items())
+    print(f"{kind:10} ms: {told}", flush=True)
 
 
 if __name__ == "__main__":

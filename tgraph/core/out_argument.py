@@ -54,7 +54,9 @@ def with_out(
                 return made_sparse(function, args, kwargs)
             args, kwargs = translated(names, args, kwargs)
         if looks or kwargs:
-            form = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+            form = tuple(map(type, args))
+            if kwargs:
+                form = (*form, *kwargs, *map(type, kwargs.values()))
             places = types.known.get(form)
             if places is None or (places and not are_ints(places, args, kwargs)):
                 args, kwargs = types.fitting(args, kwargs)
