@@ -37,6 +37,7 @@ NEEDS_DIMENSIONS = {
     "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity",
     "ctc_loss", "cummax", "cummin", "diag", "diagonal", "dot", "embedding_bag", "fft", "fold",
     "fractional_max_pool2d", "fractional_max_pool3d", "glu", "grid_sample", "group_norm",
+    "hash_tensor",
     "index_put", "index_put_", "instance_norm", "interpolate", "layer_norm", "linalg.cholesky",
     "linalg.det", "linalg.eigh", "linalg.eigvalsh", "linalg.inv", "linalg.matrix_rank",
     "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.solve_triangular", "linalg.svd",
