@@ -84,7 +84,7 @@ def test_operands_that_are_zero_may_be_left_out(request):
     """As cotangents of results that nothing comes into: the rest is what zeros would give."""
     count, first = request.config.getoption("graphs"), request.config.getoption("seed")
     tried = set()
-    for seed in range(first, first + count // 3):
+    for seed in range(first, first + max(count // 3, 100)):  # fewer miss some primitives
         program = program_of_seed(seed)
         try:
             values = run_eagerly(program.graph(), program.arrays)
