@@ -63,7 +63,6 @@ from .core.memory_format import (
     contiguous_format,
     preserve_format,
 )
-from .core.operands import result_type
 from .core.printing import set_printoptions
 from .core.tensor import Size, Tensor
 from .core.trace_state import RecompileWarning, TraceError
@@ -229,7 +228,6 @@ if _TYPE_CHECKING:
         pixel_unshuffle,
         prelu,
         rms_norm,
-        rrelu,
         rrelu_,
         selu,
         selu_,
@@ -281,6 +279,7 @@ if _TYPE_CHECKING:
         native_group_norm,
         native_layer_norm,
         poisson_nll_loss,
+        rrelu,
         triplet_margin_loss,
     )
     from .ops.recurrent_forms import (
@@ -437,12 +436,12 @@ _LATE_NAMES = {
         feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_
         grid_sampler grid_sampler_2d grid_sampler_3d group_norm hinge_embedding_loss
         instance_norm kl_div layer_norm margin_ranking_loss native_batch_norm native_dropout
-        native_group_norm native_layer_norm poisson_nll_loss triplet_margin_loss""",
+        native_group_norm native_layer_norm poisson_nll_loss rrelu triplet_margin_loss""",
     ".nn.functional": """
         adaptive_avg_pool1d avg_pool1d bilinear celu celu_ channel_shuffle conv1d conv2d conv3d
         conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink
         max_pool1d max_pool1d_with_indices max_pool2d max_pool3d native_channel_shuffle
-        pairwise_distance pixel_shuffle pixel_unshuffle prelu rms_norm rrelu rrelu_ selu selu_
+        pairwise_distance pixel_shuffle pixel_unshuffle prelu rms_norm rrelu_ selu selu_
         threshold threshold_""",
     ".ops.recurrent_forms": """
         gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell""",

@@ -93,7 +93,6 @@ from tgraph.core.memory_format import contiguous_format as contiguous_format
 from tgraph.core.memory_format import preserve_format as preserve_format
 from tgraph.core.operands import Operand as _Operand
 from tgraph.core.operands import Scalar as _Scalar
-from tgraph.core.operands import result_type as result_type
 from tgraph.core.printing import set_printoptions as set_printoptions
 from tgraph.core.return_types import frexp as _MantissaAndExponent
 from tgraph.core.return_types import geqrf as _Reflections
@@ -159,7 +158,6 @@ from tgraph.nn.functional import pixel_shuffle as pixel_shuffle
 from tgraph.nn.functional import pixel_unshuffle as pixel_unshuffle
 from tgraph.nn.functional import prelu as prelu
 from tgraph.nn.functional import rms_norm as rms_norm
-from tgraph.nn.functional import rrelu as rrelu
 from tgraph.nn.functional import rrelu_ as rrelu_
 from tgraph.nn.functional import selu as selu
 from tgraph.nn.functional import selu_ as selu_
@@ -214,6 +212,7 @@ from tgraph.ops.network_forms import native_dropout as native_dropout
 from tgraph.ops.network_forms import native_group_norm as native_group_norm
 from tgraph.ops.network_forms import native_layer_norm as native_layer_norm
 from tgraph.ops.network_forms import poisson_nll_loss as poisson_nll_loss
+from tgraph.ops.network_forms import rrelu as rrelu
 from tgraph.ops.network_forms import triplet_margin_loss as triplet_margin_loss
 from tgraph.ops.recurrent_forms import gru as gru
 from tgraph.ops.recurrent_forms import gru_cell as gru_cell
@@ -1283,6 +1282,7 @@ def repeat_interleave(
 def reshape(input: _Tensor, *shape: _Any) -> _Tensor: ...
 def resolve_conj(input: _Tensor) -> _Tensor: ...
 def resolve_neg(input: _Tensor) -> _Tensor: ...
+def result_type(*operands: _Any) -> _DType: ...
 def roll(input: _Tensor, shifts: _Sizes, dims: _Sizes | None = None) -> _Tensor: ...
 def rot90(
     input: _Tensor, k: _builtins.int = 1, dims: _Sequence[_builtins.int] = ...

@@ -32,7 +32,7 @@ ABSENT: dict[str, str] = {
         """,
     "sparse tensors are COO, CSR and CSC, and have methods that dense ones have not": r"""
         sparse_(?:bsc|bsr).* (?:Tensor\.)?(?:ccol|col|crow|row)_indices(?:_copy)?
-        (?:Tensor\.)?(?:indices|values)(?:_copy)? Tensor\.to_sparse_(?:bsc|bsr)
+        (?:Tensor\.)?(?:indices|values)(?:_copy)?
         Tensor\.(?:coalesce|is_coalesced|sparse_resize.*) (?:Tensor\.)?resize_as_sparse_
         (?:Tensor\.)?(?:smm|sspaddmm) dsmm hsmm hspmm saddmm spmm jagged
         nn\.functional\.sparse_support_notes

@@ -411,6 +411,8 @@ assert tg.backends.cudnn.benchmark and tg.get_float32_matmul_precision() == "hig
     ("call", "error", "text"),
     [
         (lambda: tg.sparse_bsr_tensor, AttributeError, "sparse_coo, sparse_csr and sparse"),
+        (lambda: tg.eye(2).to_sparse_bsr((1, 1)), NotImplementedError, "sparse_coo, sparse_csr"),
+        (lambda: tg.eye(2).to_sparse_bsc((1, 1)), NotImplementedError, "sparse_coo, sparse_csr"),
         (lambda: tg.xpu, AttributeError, "devices are 'cpu' and 'cuda'"),
         (lambda: tg.sparse.spsolve(), NotImplementedError, "linalg.solve"),
         (lambda: tg.onnx.export(None, (), "net.onnx"), NotImplementedError, "gives a file that"),

@@ -90,7 +90,7 @@ NOT_TAKEN: dict[str, set[str]] = {
         "nuclear_norm p", "resize size", "resize_as other", "sym_float input", "sym_int input",
         "sym_ite a", "sym_ite c", "sym_not input", "sym_sqrt input", "convolution output_adding",
         "unsafe_split_with_sizes split_size_or_sections", "unsafe_split_with_sizes tensor",
-        "alpha_dropout inplace", "dropout inplace",
+        "alpha_dropout inplace", "dropout inplace", "rrelu inplace",
         *(f"{name} self" for name in dir(tg) if name.endswith("_copy")),
     },
     "operations that we do not have": {

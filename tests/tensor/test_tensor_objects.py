@@ -76,6 +76,16 @@ T.zeros_like(T.ones(2, 3).t(), memory_format=T.contiguous_format).stride()
 T.rand_like(T.ones(2, 3, 4, 5), memory_format=T.channels_last).stride()
 [T.empty(s, memory_format=T.channels_last).stride() for s in ((2, 3, 4, 5), (1, 2, 3, 4))]
 T.empty(4, memory_format=T.channels_last)
+x = T.ones(1, 3, 4, 5); [x.double(memory_format=T.channels_last).stride(), x.byte().stride()]
+x = T.ones(2, 3, 4, 5); [y.stride() for y in (x.float(memory_format=T.channels_last), x.float())]
+[getattr(T.ones(3, 4).t(), f)(memory_format=T.contiguous_format).stride() for f in ("half", "bool")]
+x = T.ones(2, 3, 4, 5); x.type(T.DoubleTensor, memory_format=T.channels_last).stride()
+[T.ones(2, 3, 4, 5).cpu(memory_format=T.channels_last).stride(), T.ones(2).int(memory_format=None)]
+T.ones(2).double(memory_format=T.channels_last)
+T.ones(2).double(T.contiguous_format)
+[T.result_type(tensor=T.ones(2), other=3), T.result_type(scalar=2.5, tensor=T.arange(2))]
+[T.result_type(scalar1=2, scalar2=2.5), T.result_type(T.ones(2, dtype=T.int8), other=2)]
+T.result_type(tensor=T.ones(2), this=3)
 x = T.ones(4); x.resize_(1, 3, 4, 5, memory_format=T.channels_last).stride()
 x = T.ones(1, 2, 3, 4); x.resize_(1, 2, 3, 4, memory_format=T.channels_last).stride()
 x = T.ones(4); x.resize_(4, memory_format=T.channels_last)

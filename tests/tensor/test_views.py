@@ -302,6 +302,7 @@ def test_memory_formats(order: tg.memory_format, shape: tuple[int, ...], strides
     (moved * x.detach()).sum().backward()
     assert tg.equal(x.grad, x.detach())
     assert tg.equal(tg.compile(lambda y: y.contiguous(memory_format=order) * 2)(x), x * 2)
+    assert tg.compile(lambda y: y.half(memory_format=order).stride())(x) == strides
 
 
 def test_memory_formats_need_their_dimensions() -> None:

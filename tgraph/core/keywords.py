@@ -32,19 +32,18 @@ _OF_SIZES: dict[str, tuple[str, ...]] = {
 _OF_ONE: dict[str, dict[str, str | None]] = {
     "cholesky_solve": {"input2": "L"},
     "copy_": {"other": "src"},
-    "cpu": {"memory_format": IGNORED},
-    "cuda": {"memory_format": IGNORED},
     "dot": {"tensor": "other"},
     "expand": {"implicit": IGNORED},
     "isin": {"element": "elements", "test_element": "test_elements"},
     "lstsq": {"input": "A", "b": "B"},
     "matrix_or_vector_norm": {"input": "A"},
     "max": {"other": "dim"},
-    "normal": {"layout": IGNORED, "pin_memory": OFF},
     "min": {"other": "dim"},
+    "normal": {"layout": IGNORED, "pin_memory": OFF},
     "pow": {"self": "input"},
     "random_": {"from": "low", "to": "high"},
     "resize_as_": {"the_template": "other", "memory_format": IGNORED},
+    "result_type": dict.fromkeys(("tensor", "other", "scalar", "scalar1", "scalar2"), SIZES),
     "scatter": {"value": "src"},
     "scalar_tensor": {"s": "value", **_MEMORY},
     "searchsorted": {"input": "values", "self": "values"},
@@ -57,9 +56,6 @@ _OF_ONE: dict[str, dict[str, str | None]] = {
     "type_of": {"non_blocking": IGNORED},
     "uniform_": {"from": "a", "to": "b"},
 }
-_CASTS = """
-    byte cdouble cfloat char double float_ half int_ long short to_bfloat16
-    to_bool"""  # as conversion.py has them
 _MAKES = """
     arange empty empty_like eye full full_like linspace logspace new_empty new_full new_ones
     new_zeros ones ones_like rand rand_like randint randint_like randn randn_like randperm zeros
@@ -72,8 +68,6 @@ for _name in _OF_A_MATRIX.split():
     _OF_ONE[_name] = {"input": "A"}
 for _name in ("tensor_split", "hsplit", "vsplit", "dsplit"):
     _OF_ONE[_name] = dict.fromkeys(("sections", "indices"), "indices_or_sections")
-for _name in _CASTS.split():
-    _OF_ONE[_name] = {"memory_format": IGNORED}
 for _name in _OF_SPARSE.split():
     _OF_ONE[_name] = {"pin_memory": OFF}
 for _name in _MAKES.split():

@@ -9,6 +9,7 @@ from ..core.autocast import with_autocast
 from ..core.tensor import Tensor
 from . import activations as a
 from . import shrinking
+from .generator import Generator
 
 
 def relu_(input: Tensor) -> Tensor:
@@ -37,10 +38,14 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 
 def rrelu_(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    generator: Generator | None = None,
 ) -> Tensor:
     """`rrelu`, written over its argument."""
-    return shrinking.rrelu(input, lower, upper, training, inplace=True)
+    return shrinking.leaked(input, lower, upper, training, generator, inplace=True)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:

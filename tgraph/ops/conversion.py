@@ -98,8 +98,14 @@ def _moved(x: Tensor, dtype: DType, device: Device, non_blocking: bool) -> Tenso
     return cast(x, dtype)
 
 
+def _as(x: Tensor, dtype: DType, memory_format: MemoryFormat | None) -> Tensor:
+    if memory_format is None:
+        return cast(x, dtype)
+    return to(x, dtype, memory_format=memory_format)
+
+
 @public(name="type", function=False, method=True)
-def type_of(self: Tensor, dtype: Any = None) -> Any:
+def type_of(self: Tensor, dtype: Any = None, *, memory_format: MemoryFormat | None = None) -> Any:
     """PyTorch's name of the class of this tensor, or the tensor as another dtype or class.
 
     >>> import tgraph as tg
@@ -110,7 +116,7 @@ def type_of(self: Tensor, dtype: Any = None) -> Any:
         return type_name(self)
     wanted, place = typed(dtype)
     moves = place is not None and place != self._type.device.type
-    return to(self, dtype=wanted, device=place if moves else None)
+    return to(self, wanted, device=place if moves else None, memory_format=memory_format)
 
 
 @public(function=False, method=True)
@@ -120,90 +126,102 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 @public(name="float", function=False, method=True)
-def float_(self: Tensor) -> Tensor:
-    """This tensor as float32."""
-    return cast(self, float32)
+def float_(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
+    """This tensor as float32, in an order of memory that is asked for.
+
+    >>> import tgraph as tg
+    >>> tg.ones(1, 2, 3, 3).float(memory_format=tg.channels_last).stride()
+    (18, 1, 6, 2)
+    """
+    return _as(self, float32, memory_format)
 
 
 @public(function=False, method=True)
-def double(self: Tensor) -> Tensor:
+def double(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor as float64."""
-    return cast(self, float64)
+    return _as(self, float64, memory_format)
 
 
 @public(function=False, method=True)
-def cfloat(self: Tensor) -> Tensor:
+def cfloat(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor as complex64."""
-    return cast(self, complex64)
+    return _as(self, complex64, memory_format)
 
 
 @public(function=False, method=True)
-def cdouble(self: Tensor) -> Tensor:
+def cdouble(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor as complex128."""
-    return cast(self, complex128)
+    return _as(self, complex128, memory_format)
 
 
 @public(function=False, method=True)
-def half(self: Tensor) -> Tensor:
+def half(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor as float16."""
-    return cast(self, float16)
+    return _as(self, float16, memory_format)
 
 
 @public(name="bfloat16", function=False, method=True)
-def to_bfloat16(self: Tensor) -> Tensor:
+def to_bfloat16(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor as bfloat16."""
-    return cast(self, bfloat16)
+    return _as(self, bfloat16, memory_format)
 
 
 @public(function=False, method=True)
-def long(self: Tensor) -> Tensor:
+def long(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor as int64."""
-    return cast(self, int64)
+    return _as(self, int64, memory_format)
 
 
 @public(name="int", function=False, method=True)
-def int_(self: Tensor) -> Tensor:
+def int_(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor as int32."""
-    return cast(self, int32)
+    return _as(self, int32, memory_format)
 
 
 @public(function=False, method=True)
-def short(self: Tensor) -> Tensor:
+def short(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor as int16."""
-    return cast(self, int16)
+    return _as(self, int16, memory_format)
 
 
 @public(function=False, method=True)
-def char(self: Tensor) -> Tensor:
+def char(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor as int8."""
-    return cast(self, int8)
+    return _as(self, int8, memory_format)
 
 
 @public(function=False, method=True)
-def byte(self: Tensor) -> Tensor:
+def byte(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor as uint8."""
-    return cast(self, uint8)
+    return _as(self, uint8, memory_format)
 
 
 @public(name="bool", function=False, method=True)
-def to_bool(self: Tensor) -> Tensor:
+def to_bool(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """Where elements are nonzero."""
-    return cast(self, bool_)
+    return _as(self, bool_, memory_format)
 
 
 @public(function=False, method=True)
-def cpu(self: Tensor) -> Tensor:
-    """This tensor on the CPU: itself where it is there."""
-    return to(self, CPU)
+def cpu(self: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
+    """This tensor on the CPU: itself where it is there, in that order of memory."""
+    return to(self, CPU, memory_format=memory_format)
 
 
 @public(function=False, method=True)
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+def cuda(
+    self: Tensor,
+    device: Any = None,
+    non_blocking: bool = False,
+    *,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
     """This tensor on a CUDA device, the current one unless given; itself where it is there.
 
     RuntimeError says what is missing where CUDA is not available.
     """
-    return to(self, device="cuda" if device is None else device, non_blocking=non_blocking)
+    there = "cuda" if device is None else device
+    return to(self, device=there, non_blocking=non_blocking, memory_format=memory_format)
 
 
 @public(function=False, method=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..core.keywords import with_keywords
 from ..core.public import public
 from ..core.tensor import Size, Tensor
 from ..runtime.device import Device
@@ -13,6 +14,7 @@ from . import creation, creation_options, from_data
 from . import movement as m
 
 
+@with_keywords
 def range(
     start: float = 0,
     end: float | None = None,
@@ -26,7 +28,7 @@ def range(
     """Numbers from `start` to `end`, which is one of them; deprecated for `arange`."""
     warnings.warn("range is deprecated and will be removed in a future release because its "
                   "behavior is inconsistent with Python's range builtin. Instead, use arange, "
-                  "which produces values in [start, end).", stacklevel=2)  # fmt: skip
+                  "which produces values in [start, end).", stacklevel=3)  # fmt: skip
     if end is None:
         start, end = 0, start
     if step == 0:

@@ -71,6 +71,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "sparse_mask": sparse_parts.sparse_mask,
     "to_dense": sparse_parts.to_dense,
     "to_sparse": sparse_parts.to_sparse,
+    "to_sparse_bsc": sparse_parts.to_sparse_bsc,
+    "to_sparse_bsr": sparse_parts.to_sparse_bsr,
     "to_sparse_coo": sparse_parts.to_sparse_coo,
     "to_sparse_csc": sparse_parts.to_sparse_csc,
     "to_sparse_csr": sparse_parts.to_sparse_csr,

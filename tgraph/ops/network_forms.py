@@ -35,8 +35,10 @@ from . import embedding as t
 from . import grid_sampling as g
 from . import movement as m
 from . import reductions as r
+from .generator import Generator
 from .padding import pad as _pad
 from .pools_with_indices import adaptive_max_pool1d_with_indices
+from .shrinking import leaked
 
 _REDUCTIONS = ("none", "mean", "sum")
 _MODES = ("bilinear", "nearest", "bicubic")
@@ -281,6 +283,24 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`nn.functional.feature_alpha_dropout`."""
     return d.feature_alpha_dropout(input, p, train)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """`nn.functional.rrelu`, of the numbers of a generator.
+
+    >>> import tgraph as tg
+    >>> x, one, two = tg.ones(3) * -1, tg.Generator(), tg.Generator()
+    >>> tg.equal(tg.rrelu(x, training=True, generator=one.manual_seed(3)),
+    ...          tg.rrelu(x, training=True, generator=two.manual_seed(3)))
+    True
+    """
+    return leaked(input, lower, upper, training, generator)
 
 
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:

@@ -19,6 +19,7 @@ from . import movement as m
 from . import reductions as r
 from .activations import leaky_relu, require_float, softmax
 from .creation import arange
+from .generator import Generator
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -70,18 +71,31 @@ def rrelu(
     >>> tg.nn.functional.rrelu(tg.tensor([-1.0, 2.0]), 0.25, 0.75)
     tensor([-0.5000,  2.0000])
     """
+    return leaked(input, lower, upper, training, None, inplace)
+
+
+def leaked(
+    input: Tensor,
+    lower: float,
+    upper: float,
+    training: bool,
+    generator: Generator | None,
+    inplace: bool = False,
+) -> Tensor:
+    """`rrelu`, of the numbers of a generator."""
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise RuntimeError(f"rrelu: bounds must be finite, got {lower} and {upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    return applied(_leaked, require_float(input, "rrelu"), "rrelu_", inplace, lower, upper)
+    x = require_float(input, "rrelu")
+    return applied(_leaked, x, "rrelu_", inplace, lower, upper, generator)
 
 
-def _leaked(x: Tensor, lower: float, upper: float) -> Tensor:
+def _leaked(x: Tensor, lower: float, upper: float, generator: Generator | None) -> Tensor:
     wide = float64 if x._type.dtype is float64 else float32
-    drawn = basic_draws.uniform(x._type.shape, wide, None, x._type.device)
+    drawn = basic_draws.uniform(x._type.shape, wide, generator, x._type.device)
     slope = cast(e.add(e.mul(drawn, upper - lower), lower), x._type.dtype)
     return e.where(e.gt(x, 0), x, e.mul(x, slope))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+from ..core.absent import LAYOUTS, not_here
 from ..core.dispatch import settled
 from ..core.layouts import Layout, sparse_coo, sparse_csc, sparse_csr, strided
 from ..core.operands import cast
@@ -229,6 +230,16 @@ def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
     tensor([1., 2., 3.])
     """
     return _by_lines(self, sparse_csc, "to_sparse_csc", dense_dim)
+
+
+def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> NoReturn:
+    """NotImplementedError: no layout here keeps blocks."""
+    not_here("Tensor.to_sparse_bsr", LAYOUTS)()
+
+
+def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> NoReturn:
+    """NotImplementedError: no layout here keeps blocks."""
+    not_here("Tensor.to_sparse_bsc", LAYOUTS)()
 
 
 def in_layout(x: SparseTensor, layout: Layout) -> SparseTensor:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ..core.classes import refuse_overrides
 from ..core.dispatch import settled
 from ..core.memory_format import MemoryFormat, contiguous_format
-from ..core.operands import require_tensor
+from ..core.operands import require_tensor, result_type
 from ..core.public import public
 from ..core.tensor import InferenceStorage, Tensor, strides_of
 from .conversion import array_of
@@ -18,6 +18,7 @@ from .storage import untyped_storage
 from .typed import STORAGES, TypedStorage
 
 _AnyTensor = TypeVar("_AnyTensor", bound=Tensor)
+public()(result_type)  # which lies below `public`
 
 
 @public(method=True)
