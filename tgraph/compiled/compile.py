@@ -45,7 +45,7 @@ from ..runtime.garbage import no_collection
 if TYPE_CHECKING:
     from ..compiler.ir import Graph
     from ..nn.module import Module
-    from .compile_records import CompileRecord
+    from .compilations import CompileRecord
     from .compiled_call import CompiledCall
     from .explain import Explanation
     from .named_size import NamedSizes

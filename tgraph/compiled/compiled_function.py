@@ -28,7 +28,7 @@ from ..tracing.record_call import called
 from ..tracing.recorded_call import Call
 from ..tracing.recording.places import Place
 from .call_helpers import MISS
-from .compile_records import MANY_PLANS, CompileRecord, assert_compiled, warn_of_many
+from .compilations import MANY_PLANS, CompileRecord, assert_compiled, warn_of_many
 from .compiled_call import CompiledCall
 from .dynamic_axes import Open
 from .dynamic_axes import Place as AxisPlace
