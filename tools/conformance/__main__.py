@@ -6,10 +6,14 @@
     python -m tools.conformance modules optimizers operations --results build/run.jsonl --write PAGE
     python -m tools.conformance operations --results build/run.jsonl --only cat addbmm --write PAGE
     python -m tools.conformance sample --write tests/compat/data/conformance.npz
+    python -m tools.conformance malformed --write tests/compat/data/malformed.txt
+    python -m tools.conformance malformed --only gather roll [--write TABLE]
 
 For each module, optimizer and operation: how many of its cases agree with PyTorch in values,
 gradients, state and errors, eagerly and compiled, and what is the first difference. "sample" writes
-a few cases of each for the tests, which read them without PyTorch. Results are added to the file
+a few cases of each for the tests, which read them without PyTorch; "malformed" makes malformed calls
+of these (`malformed.py`), prints what differs of the names of --only, and writes their lines of the
+table, or all. Results are added to the file
 of --results as they come: names in it run again only with --only, and are in the page, too, which
 tells at which commits they ran.
 """
@@ -23,15 +27,18 @@ from pathlib import Path
 
 import torch
 
+from .make_malformed import write_malformed
 from .make_sample import write_sample
 from .report import written
 from .runner import FAMILIES, ResultLog, results_of
+
+SAMPLE = Path("tests/compat/data/conformance.npz")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.conformance", description=__doc__,
                                      formatter_class=argparse.RawTextHelpFormatter)  # fmt: skip
-    parser.add_argument("families", nargs="+", choices=[*FAMILIES, "sample"])
+    parser.add_argument("families", nargs="+", choices=[*FAMILIES, "sample", "malformed"])
     parser.add_argument("--only", nargs="+", help="names")
     parser.add_argument("--dtype", default="float64")
     parser.add_argument("--processes", type=int, default=2)
@@ -42,6 +49,8 @@ def main() -> None:
     options = parser.parse_args()
     if "sample" in options.families:
         return write_sample(options.write, options.only, options.processes)
+    if "malformed" in options.families:
+        return write_malformed(options.write, SAMPLE, options.only, options.processes)
     log = ResultLog(options.results)
     for family in options.families:
         names = [name for name in FAMILIES[family].names() if name in (options.only or [name])]

@@ -113,6 +113,39 @@ def _function(function: Any) -> Any:
     raise Missing(name)
 
 
+def decoded(value: Any, known: dict[int, Any] | None = None) -> Any:
+    """A value of PyTorch's from plain data; the same tensor for the same `Array`."""
+    known = {} if known is None else known
+    if isinstance(value, Array):
+        if id(value) not in known:
+            known[id(value)] = _decoded_tensor(value)
+        return known[id(value)]
+    if isinstance(value, Named):
+        return functools.reduce(getattr, value.path.split("."), torch)
+    if isinstance(value, Made):
+        args, keywords = decoded(value.args, known), decoded(value.keywords, known)
+        if value.path == "partial":
+            return functools.partial(*args, **keywords)
+        return functools.reduce(getattr, value.path.split("."), torch)(*args, **keywords)
+    if isinstance(value, (list, tuple)):
+        return type(value)(decoded(each, known) for each in value)
+    if isinstance(value, dict):
+        return {key: decoded(each, known) for key, each in value.items()}
+    return value
+
+
+def _decoded_tensor(value: Array) -> torch.Tensor:
+    made = torch.tensor(np.array(value.values, copy=True))
+    if value.dtype == "bfloat16":
+        made = made.to(torch.bfloat16)
+    if value.order is not None:
+        back = [value.order.index(axis) for axis in range(len(value.order))]
+        made = made.permute(value.order).contiguous().permute(back)
+    if value.parameter:
+        return torch.nn.Parameter(made, requires_grad=value.grad)
+    return made.requires_grad_(True) if value.grad else made
+
+
 def again(value: Any) -> Any:
     """Tensors of PyTorch that are leaves, with values of their own; containers of such.
 

@@ -192,16 +192,16 @@ def operation_of(name: str) -> Callable[..., Any]:
     if name in COMPOSED:
         return COMPOSED[name]
     if name.endswith("_") and "." not in name and not name.startswith("__"):
-        return _method(name)  # which writes over a copy
+        return method(name)  # which writes over a copy
     try:
         found = own_name(name)
         if callable(found):  # and not the dtype `float`
-            return _in_order(name, found)
-        return _method(name)
+            return in_order(name, found)
+        return method(name)
     except Missing:
-        for method in (name, f"{name}_"):
-            if "." not in name and hasattr(tg.Tensor, method):
-                return _method(method)
+        for form in (name, f"{name}_"):
+            if "." not in name and hasattr(tg.Tensor, form):
+                return method(form)
         raise
 
 
@@ -223,8 +223,8 @@ _SECOND_FIRST = (
 )  # fmt: skip
 
 
-def _in_order(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Some samples of PyTorch's have what is differentiated first."""
+def in_order(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation of either library, which some samples give what is differentiated first."""
     if name in _SECOND_FIRST:
         return lambda first, second, *rest, **named: function(second, first, *rest, **named)
     if name == "where":
@@ -232,7 +232,8 @@ def _in_order(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _method(name: str) -> Callable[..., Any]:
+def method(name: str) -> Callable[..., Any]:
+    """That of a tensor of either library; what writes in place writes over a copy."""
     writes = name.endswith("_") and not name.startswith("__")
 
     def call(subject: Any, *args: Any, **keywords: Any) -> Any:
