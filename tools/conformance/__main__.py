@@ -10,12 +10,13 @@
     python -m tools.conformance malformed --only gather roll [--write TABLE]
 
 For each module, optimizer and operation: how many of its cases agree with PyTorch in values,
-gradients, state and errors, eagerly and compiled, and what is the first difference. "sample" writes
-a few cases of each for the tests, which read them without PyTorch; "malformed" makes malformed calls
-of these (`malformed.py`), prints what differs of the names of --only, and writes their lines of the
-table, or all. Results are added to the file
-of --results as they come: names in it run again only with --only, and are in the page, too, which
-tells at which commits they ran.
+gradients, state and errors, eagerly and compiled, and what is the first difference. Results are
+added to the file of --results as they come: names in it run again only with --only, and are in the
+page, too, which tells at which commits they ran.
+
+"sample" writes a few cases of each for the tests, which read them without PyTorch. "malformed"
+makes malformed calls of these (`malformed.py`); it prints what differs of the names of --only, and
+writes their lines of the table, or all.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Form(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What PyTorch does with the forms of a case, and what tgraph does where it is another thing."""
+    """What PyTorch does with the forms of a case, and tgraph where that is another thing."""
 
     key: str
     theirs: str
@@ -88,12 +88,12 @@ def _others(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Named):
         plain += [Named(each) for each in ("int64", "bool", "complex64", "float16")]
     elif isinstance(value, (list, tuple)) and not isinstance(value, Made):
-        kind = type(value)
-        plain += [kind(value[:-1]), kind((*value, *value[-1:])), kind((*value[:-1], None)),
-                  kind((*value[:-1], 99)), kind((*value[:-1], -9)), kind((*value[:-1], "a"))]  # fmt: skip
-        for text, other in _other_tensors(value[-1]) if value and isinstance(
-            value[-1], Array) else ():  # fmt: skip
-            yield f"the last one {text}", kind((*value[:-1], other))
+        kind, first = type(value), value[:-1]
+        plain += [kind(first), kind((*value, *value[-1:]))]
+        plain += [kind((*first, other)) for other in (None, 99, -9, "a")]
+        if value and isinstance(value[-1], Array):
+            for text, other in _other_tensors(value[-1]):
+                yield f"the last one {text}", kind((*first, other))
     else:
         plain += [_tensor(np.ones(2)), 0]
     for other in plain:
