@@ -16,6 +16,7 @@ import numpy as np
 
 from ..compiler.ir.shapes import are_plain
 from ..runtime.records import NamedTuple
+from .memory_format import MemoryFormat
 from .state import state
 from .tensor import Tensor
 
@@ -66,6 +67,7 @@ _FITS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "float": (_is_float, "float"),
     "Scalar": (_is_scalar, "Number"),
     "None": (lambda value: value is None, "None"),
+    "MemoryFormat": (lambda value: isinstance(value, MemoryFormat), "memory_format"),
     "Sequence[Tensor]": (_are_tensors, "tuple of Tensors"),
     **dict.fromkeys(_SEQUENCES, (_are_ints, "int or tuple of ints")),
 }
