@@ -48,7 +48,7 @@ def holds(node: Node, value: bool | int | float) -> bool:
 _keys: Memo[Any, Any] = Memo(2_000)
 
 
-def scalar_as(value: Any, dtype: DType) -> bool | int | float:
+def scalar_as(value: Any, dtype: DType) -> bool | int | float | complex:
     """`value` as the Python scalar that `dtype` makes of it: rounded, wrapped, truncated."""
     if is_expression(value):
         function = _scalar_as(dtype)
@@ -57,6 +57,8 @@ def scalar_as(value: Any, dtype: DType) -> bool | int | float:
     array = evaluate("full", [], {"shape": (), "value": value, "dtype": dtype})
     if dtype.kind == "bool":
         return bool(array)
+    if dtype.is_complex:
+        return complex(array)
     return float(array) if dtype.is_floating_point else int(array)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..compiler.ir import Graph, Node, TensorType
 from ..compiler.ir import primitives as p
-from ..core.dispatch import apply, edge_of, unpack, without_history
+from ..core.dispatch import apply, edge_of, unpack, without_history, zeros_of
 from ..core.eager_context import array_type
 from ..core.layouts import sparse_coo
 from ..core.provenance import user_site
@@ -77,13 +77,14 @@ class CompiledRecord(Record):
         types = tuple(function.types[number] for number in function.differentiable)
         super().__init__(edges, types, user_site())
         self.function = function
+        saved = function.forward.saved
+        # Where the backward plan reads nothing of the call, neither do gradients of any order.
         self.primals: list[Any] | None = [
-            Saved(given) if isinstance(given, Tensor) else array
+            array if not isinstance(given, Tensor) else Saved(given) if saved else given._type
             for given, array in zip(inputs, arrays)
         ]
         self.saved: list[Any] | None = [
-            self.primals[number] if kind == "primal" else values[number]
-            for kind, number in function.forward.saved
+            self.primals[number] if kind == "primal" else values[number] for kind, number in saved
         ]
 
     def name(self) -> str:
@@ -205,14 +206,17 @@ class CompiledRecord(Record):
                 f"run in {state.context.name}; compile it without `dynamic`"
             )
         graph, has_gradient = self.function.gradients_from(asked.given)
-        primals = [unpack(each, self) if type(each) is Saved else each for each in self.primals]
+        primals = [
+            unpack(each, self) if type(each) is Saved else _held(each) for each in self.primals
+        ]
         results = iter(replayed(graph, [*primals, *given]))
         found = [next(results) if each else None for each in has_gradient]
         return [each if is_wanted else None for each, is_wanted in zip(found, asked.wanted)]
 
     def free(self) -> None:
-        self.freed = True
-        self.primals = self.saved = None
+        if self.saved:
+            self.freed = True
+            self.primals = self.saved = None
 
 
 def replayed(graph: Graph, inputs: Sequence[Any]) -> list[Tensor]:
@@ -233,6 +237,9 @@ def replayed(graph: Graph, inputs: Sequence[Any]) -> list[Tensor]:
 
 
 def _held(primal: Any) -> Any:
+    """What stands for an operand of which no value is read."""
+    if isinstance(primal, TensorType):
+        return zeros_of(primal)
     return primal.tensor if isinstance(primal, Saved) else primal
 
 

@@ -24,7 +24,17 @@ from .record import FREED, Edge, Record, Saved
 from .saved_tensors import Hooks, Packed, pack_saved, packs
 from .sparse_tensor import NotOnSparseError, SparseType, of_sparse
 from .state import state
-from .tensor import PASSED_ON, Tensor, View, ViewStep, intern_type, storage_of, view_in, wrap
+from .tensor import (
+    CONSTANTS,
+    PASSED_ON,
+    Tensor,
+    View,
+    ViewStep,
+    intern_type,
+    storage_of,
+    view_in,
+    wrap,
+)
 from .vjp_rules import RULES, Operation, Saves
 
 # --- apply -------------------------------------------------------------------------------------
@@ -435,7 +445,7 @@ class PrimitiveRecord(Record):
         return [each for each in kept if isinstance(each, Saved)]
 
     def free(self) -> None:
-        if self.results is not self.outputs or Saved in map(type, self.inputs or ()):
+        if any(each.tensor._storage is not CONSTANTS for each in self.saved_values()):
             self.freed = True
             self.inputs = None
             self.results = self.outputs

@@ -34,7 +34,7 @@ from .classes import like
 from .context import ALIASING, GRAPHS, Context
 from .out_of_memory import note
 from .state import state
-from .tensor import NUMBERS, Lifted, Tensor, intern_type, strides_of, wrap
+from .tensor import Lifted, Tensor, intern_type, strides_of, unwritten, wrap
 
 
 def _flipped(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
@@ -195,8 +195,7 @@ def _make_constant(value: Any, dtype: DType, device: Device) -> Tensor:
         with current(device):
             array = FUNCTIONS["full"](array_module(device), (), value, dtype)
     made = wrap(array, intern_type((), dtype, device))
-    made._storage = NUMBERS
-    return made
+    return unwritten(made)
 
 
 def _without_elements(

@@ -10,7 +10,7 @@ from ..runtime.records import NamedTuple
 from .grad_mode import unrecorded
 from .record import Record, Saved
 from .state import state
-from .tensor import NUMBERS, Tensor, wrap
+from .tensor import CONSTANTS, Tensor, wrap
 
 Pack = Callable[[Tensor], Any]
 Unpack = Callable[[Any], Tensor]
@@ -80,8 +80,8 @@ class _Again(Record):
 
 
 def pack_saved(saved: Saved, hooks: Hooks) -> None:
-    """Hand a tensor that was saved through hooks; a number is none."""
-    if type(saved.tensor) is not Packed and saved.tensor._storage is not NUMBERS:
+    """Hand a tensor that was saved through hooks; a constant is none."""
+    if type(saved.tensor) is not Packed and saved.tensor._storage is not CONSTANTS:
         saved.tensor = Packed(saved.tensor, hooks)
 
 

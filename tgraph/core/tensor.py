@@ -120,8 +120,9 @@ def refuse_inference_leaf(target: Tensor) -> None:
         )
 
 
-NUMBERS = Storage()
-"""That of all numbers of Python that are operands: nobody writes them."""
+CONSTANTS = Storage()
+"""That of numbers of Python that are operands, and of tables that follow from sizes: nobody writes
+them, and what is kept for the backward pass has them for nothing."""
 
 
 class ViewStep(NamedTuple):
@@ -411,6 +412,12 @@ def wrap(value: Any, type_: TensorType) -> Tensor:
     self._view = None
     self._hooks = None
     return self
+
+
+def unwritten(made: Tensor) -> Tensor:
+    """`made`, which follows from numbers and sizes, and which nobody else has, as a constant."""
+    made._storage = CONSTANTS
+    return made
 
 
 def storage_of(tensor: Tensor) -> Storage:

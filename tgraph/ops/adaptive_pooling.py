@@ -15,7 +15,7 @@ from ..core.dispatch import apply
 from ..core.eager_context import current_context
 from ..core.operands import cast, require_tensor, widened
 from ..core.planned import planned
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, unwritten
 from ..runtime.dtypes import int64
 from . import elementwise as e
 from . import movement as m
@@ -100,12 +100,13 @@ def _adaptive_average(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
         axes = tuple(range(len(outer) + 1, len(outer) + 2 * count, 2))
         return r.mean(m.reshape(x, (*outer, *inner)), axes)
     places, inside = _windows(shape, sizes)
-    context, device = current_context(), x._type.device
     wide = widened(x)
-    taps = apply(p.index, _in_plane(wide, count), context.array_constant(places, device),
-                 axis=len(outer))  # fmt: skip
-    own = e.where(context.array_constant(inside, device), taps, 0)
-    numbers = context.array_constant(inside.sum(1).astype(wide._type.dtype.numpy), device)
+    at, is_inside, numbers = (
+        unwritten(current_context().array_constant(table, x._type.device))
+        for table in (places, inside, inside.sum(1).astype(wide._type.dtype.numpy))
+    )
+    taps = apply(p.index, _in_plane(wide, count), at, axis=len(outer))
+    own = e.where(is_inside, taps, 0)
     means = e.div(r.sum(own, -1), numbers)
     return cast(m.reshape(means, (*outer, *sizes)), x._type.dtype)
 

@@ -10,7 +10,7 @@ from ..core.dispatch import apply
 from ..core.eager_context import constant
 from ..core.operands import Scalar, require_tensor
 from ..core.public import public
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, unwritten
 from ..runtime.dtypes import DType, int64
 from . import creation, from_data
 from . import elementwise as e
@@ -34,7 +34,8 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def _kept(where: Tensor, x: Tensor) -> Tensor:
-    return apply(p.where, where, contiguous(x), constant(0, x._type.dtype, x._type.device))
+    zero = constant(0, x._type.dtype, x._type.device)
+    return apply(p.where, unwritten(where), contiguous(x), zero)
 
 
 def _matrix_sizes(x: Tensor, operation: str) -> tuple[int, int]:
@@ -90,7 +91,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     low[-1], high[-1] = max(-offset, 0), max(offset, 0)
     rows = apply(p.pad, input, low=tuple(low), high=tuple(high), interior=inside, value=0)
     places = creation.arange(size, device=input.device)
-    upon = e.eq(e.add(m.unsqueeze(places, -1), offset), places)
+    upon = unwritten(e.eq(e.add(m.unsqueeze(places, -1), offset), places))
     found = e.where(upon, m.unsqueeze(rows, -1), creation.zeros_like(rows).unsqueeze(-1))
     return m.movedim(found, (-2, -1), (first, second))
 

@@ -332,7 +332,13 @@ def sgn(input: Tensor) -> Tensor:
     """
     if require_tensor(input, "sgn")._type.dtype is bool_:
         return apply(p.copy, input)
-    return apply(p.sign, input)
+    return direction(input) if input._type.dtype.is_complex else apply(p.sign, input)
+
+
+@composite("sgn")
+def direction(z: Tensor) -> Tensor:
+    """`sgn` of complex numbers, whose gradient reads them; that of real ones reads nothing."""
+    return apply(p.sign, z)
 
 
 @public(method=True, inplace=True, out=True)

@@ -16,7 +16,7 @@ from ..core.dispatch import apply
 from ..core.eager_context import current_context
 from ..core.operands import cast, require_tensor, widened
 from ..core.planned import planned
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, unwritten
 from ..runtime.dtypes import int64
 from . import elementwise as e
 from . import movement as m
@@ -264,7 +264,8 @@ def _affine_grid(theta: Tensor, sizes: tuple[int, ...], align_corners: bool) -> 
     lines = [_line(size, align_corners) for size in sizes[2:]]
     grids = np.meshgrid(*lines, indexing="ij")
     base = np.stack([*(each.ravel() for each in reversed(grids)), np.ones(grids[0].size)], 1)
-    places = current_context().array_constant(base.astype(dtype.numpy), theta._type.device)
+    device = theta._type.device
+    places = unwritten(current_context().array_constant(base.astype(dtype.numpy), device))
     found = matmul(places, m.transpose(theta, 1, 2))
     return m.reshape(found, (theta._type.shape[0], *sizes[2:], count))
 

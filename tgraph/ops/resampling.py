@@ -18,7 +18,7 @@ from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.eager_context import current_context
 from ..core.operands import cast
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, unwritten
 from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import int32, uint8
 from ..runtime.records import NamedTuple
@@ -203,20 +203,24 @@ def _weighted(x: Tensor, axis: int, positions: Array, weights: Array) -> Tensor:
     folded = _repeats_back(x, axis, positions, weights)
     if folded > 1:
         return r.sum(m.unflatten(x, axis, (places, folded)), axis + 1)
-    context, device, dtype = current_context(), x._type.device, x._type.dtype.numpy
+    device, dtype = x._type.device, x._type.dtype.numpy
+
+    def table(values: Array) -> Tensor:
+        return unwritten(current_context().array_constant(values, device))
+
     behind = (1,) * (x.ndim - axis - 1)
     if taps > _WRITTEN_OUT:
-        found = apply(p.index, x, context.array_constant(positions, device), axis=axis)
+        found = apply(p.index, x, table(positions), axis=axis)
         factors = weights.astype(dtype).reshape(places, taps, *behind)
-        return r.sum(e.mul(found, context.array_constant(factors, device)), axis + 1)
+        return r.sum(e.mul(found, table(factors)), axis + 1)
     total: Any = None
     for tap in range(taps):
-        at = context.array_constant(np.ascontiguousarray(positions[:, tap]), device)
+        at = table(np.ascontiguousarray(positions[:, tap]))
         part = apply(p.index, x, at, axis=axis)
         column = weights[:, tap]
         if not (column == 1).all():
             factor = column.astype(dtype).reshape(places, *behind)
-            part = e.mul(part, context.array_constant(factor, device))
+            part = e.mul(part, table(factor))
         total = part if total is None else e.add(total, part)
     return total
 

@@ -36,7 +36,7 @@ def _flat(primitive: Primitive, index: int = 0) -> None:
         return zeros_of(inputs[index])
 
 
-for _primitive in (p.floor, p.ceil, p.round_, p.trunc, p.floor_divide):
+for _primitive in (p.floor, p.ceil, p.round_, p.trunc, p.floor_divide, p.sign):
     _flat(_primitive)
 _flat(p.floor_divide, 1)
 for _primitive in (p.copy, p.add):
@@ -46,11 +46,9 @@ _pass_on(p.sub, 0)
 _pass_on(p.remainder, 0)
 
 
-@input_vjp(p.sign, saves=(0, OUTPUT))
-def _sign(g: Any, out: Any, x: Any) -> Any:
-    """0 of a real number; of a complex one what `g` has across its direction, over its size."""
-    if not x._type.dtype.is_complex:
-        return zeros_of(x._type)
+@input_vjp(e.direction, saves=(0, OUTPUT))
+def _direction(g: Any, out: Any, x: Any) -> Any:
+    """What `g` has across the direction of `x`, over its size."""
     size = e.abs(x)
     along = part(g * conjugate(out), 0)
     return e.where(size == 0, 0, (g - out * along) / e.where(size == 0, 1, size))

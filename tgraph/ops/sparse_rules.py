@@ -52,7 +52,7 @@ from .sparse_parts import (
 _UNARY = (
     p.abs_, p.asin, p.atan, p.ceil, p.erf, p.expm1, p.floor, p.isinf, p.isnan, p.log1p, p.round_,
     p.sign, p.sin, p.sinh, p.sqrt, p.tan, p.tanh, p.trunc, activations._relu, mathematics._asinh,
-    mathematics._atanh,
+    mathematics._atanh, e.direction,
 )  # fmt: skip
 _LINEAR = (p.copy, p.neg)
 

@@ -27,7 +27,7 @@ from ..core.eager_context import EAGER, array_type, raise_leaked, tells_zeros_ap
 from ..core.inplace import written_through
 from ..core.provenance import Site, user_site
 from ..core.state import state
-from ..core.tensor import Lifted, Tensor, blank, intern_type, view_in, wrap
+from ..core.tensor import Lifted, Tensor, blank, intern_type, unwritten, view_in, wrap
 from ..core.trace_state import (
     Boundary,
     GradAccess,
@@ -425,7 +425,7 @@ class Trace(BodyRecording):
             node = (self._cast_number if is_traced else self._number)(value, dtype, device)
             if is_traced or tells_zeros_apart(value):
                 self._constants[key] = node
-        return wrap(node, intern_type((), dtype, device))
+        return unwritten(wrap(node, intern_type((), dtype, device)))
 
     def _cast_number(self, number: TracedNumber, dtype: DType, device: Device) -> Node:
         if all(source.kind == "size" for source in number.sources):  # a constant of each plan

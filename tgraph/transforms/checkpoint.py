@@ -22,7 +22,7 @@ from ..core.grad_mode import recorded
 from ..core.provenance import user_site
 from ..core.record import Edge, Record, Saved, next_order
 from ..core.state import state
-from ..core.tensor import NUMBERS, PASSED_ON, Tensor
+from ..core.tensor import CONSTANTS, PASSED_ON, Tensor
 from ..ops.generator import default_generator
 from ..runtime.records import NamedTuple
 
@@ -251,7 +251,7 @@ class _Saved(NamedTuple):
             each.tensor._type
             for record in ordered
             for each in record.saved_values()
-            if each.tensor._storage is not NUMBERS
+            if each.tensor._storage is not CONSTANTS
         ]
         steps = [type(each).__name__ + each.name() for each in ordered]
         return cls(types, steps if any(each.is_plan for each in ordered) else None)
