@@ -173,6 +173,65 @@ def test_a_view_made_under_no_grad_cannot_be_written_with_recording_on() -> None
         view.mul_(2)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("mode", [tg.no_grad, tg.inference_mode])
+def test_a_view_made_without_a_history_stays_without_one(mode: Any, compiled: bool) -> None:
+    """Also when the memory is written, recorded or not, and it has to look there again."""
+    x, w = leaf(), leaf()
+
+    def rows(x: Any, w: Any) -> Any:
+        with mode():
+            view = x[1:]
+            view.mul_(2)
+        written = x * 1
+        with mode():
+            other = written[1:]
+        written.add_(w)
+        return view * w[1:], other * 2
+
+    product, other = (tg.compile(rows) if compiled else rows)(x, w)
+    assert product.tolist() == [8, 18] and other.tolist() == [12, 18]
+    assert not other.requires_grad
+    product.sum().backward()
+    assert x.grad is None and w.grad.tolist() == [0, 4, 6]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_leaf_that_is_a_view_cannot_be_written_through_views(compiled: bool) -> None:
+    """What it is a view of requires no gradient."""
+
+    def write(how: Any) -> Any:
+        x = tg.arange(1.0, 5.0).reshape(2, 2).requires_grad_()
+        how(x)
+        return x
+
+    run = tg.compile(write) if compiled else write
+    writes = [lambda x: x[0].mul_(2), lambda x: x.t().unsqueeze_(0), lambda x: x.mul_(2)]
+    for how in writes:
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+            run(how)
+        with tg.no_grad():
+            assert run(how).is_leaf
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_new_shape_under_no_grad_keeps_the_history(compiled: bool) -> None:
+    def transposed(x: Any) -> Any:
+        y, view = x * tg.tensor([1.0, 10.0]), x[:]
+        with tg.no_grad():
+            y.t_()
+            view.unsqueeze_(0)
+        return y, view
+
+    x = tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y, view = (tg.compile(transposed) if compiled else transposed)(x)
+    assert y.grad_fn is not None and view.shape == (1, 2, 2)
+    (y * tg.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+    assert x.grad.tolist() == [[1, 30], [2, 40]]
+    (view * view).sum().backward()
+    assert x.grad.tolist() == [[3, 34], [8, 48]]
+
+
 def test_an_overwritten_input_is_named_with_both_lines() -> None:
     x = leaf()
     y = x * 1

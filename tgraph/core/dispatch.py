@@ -204,7 +204,12 @@ def _refresh_view(context: Context, tensor: Tensor) -> None:
     finally:
         state.grad_enabled = previous
     context.refresh(tensor, derived)
-    if view.differentiable and derived is not base and base._requires_grad:
+    if (
+        view.differentiable
+        and not view.without_grad  # which stays without a history
+        and derived is not base
+        and base._requires_grad
+    ):
         tensor._record, tensor._index = derived._record, derived._index
         tensor._requires_grad = derived._requires_grad
     view.changes = view.memory.changes

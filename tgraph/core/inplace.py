@@ -133,7 +133,7 @@ def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
     _check_cast(target, new)
     _check_shape(target, new)
     check_memory(target)
-    recording = _is_recorded(target, new)
+    recording = is_recorded(target, new)
     if recording:
         check_leaf(target)
     if recording and new._requires_grad and new._record is None:
@@ -162,11 +162,12 @@ def write_directly(target: Tensor, new: Tensor) -> bool:
 
     True outside a trace, when no gradient is recorded. The caller then writes `target._value`.
     """
-    is_recorded = _is_recorded(settled(target), settled(new))
-    return not state.context and not is_recorded and target._type.device is not META
+    recording = is_recorded(settled(target), settled(new))
+    return not state.context and not recording and target._type.device is not META
 
 
-def _is_recorded(target: Tensor, new: Tensor) -> bool:
+def is_recorded(target: Tensor, new: Tensor) -> bool:
+    """Whether histories change where `new` is written over `target`."""
     if not state.grad_enabled:
         return False
     if target._requires_grad or new._requires_grad:
@@ -267,13 +268,17 @@ def _shows_overlapping(view: View) -> bool:
 
 def check_leaf(target: Tensor) -> None:
     """Raise RuntimeError where a recorded write would change a leaf that requires grad."""
+    view = target._view
+    if view is not None and view.differentiable:
+        _check_view(target, view)
     if target._requires_grad and is_leaf(target):
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
-    view = target._view
-    if view is None or not view.differentiable:
-        return
+
+
+def _check_view(target: Tensor, view: View) -> None:
+    """The same, for a view: what it shows may have no history that takes in the write."""
     if view.without_grad:
         is_inference = view.without_grad == "inference"
         mode = "inference" if is_inference else "no_grad"
@@ -286,7 +291,8 @@ def check_leaf(target: Tensor) -> None:
             "(if you don't want the inplace to be tracked) or both outside (if you want it to "
             "be tracked)."
         )
-    if view.base._requires_grad and is_leaf(view.base):
+    # The base may require no grad, and be shown by a leaf that does.
+    if (target._requires_grad or view.base._requires_grad) and is_leaf(view.base):
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
         )

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from ..core.dispatch import settled
 from ..core.eager_context import current_context
-from ..core.inplace import check_leaf
+from ..core.grad_mode import recorded
+from ..core.inplace import check_leaf, is_recorded
 from ..core.memory_format import (
     MemoryFormat,
     channels_last,
@@ -22,7 +24,6 @@ from ..core.memory_format import (
 )
 from ..core.provenance import user_site
 from ..core.public import public
-from ..core.state import state
 from ..core.tensor import Tensor, View, refuse_inference, storage_of
 from . import movement as m
 from .creation import zeros
@@ -175,11 +176,13 @@ def _become(
     """Let a tensor object be what `show` gives for it, a view; `shows_less` if not all of it."""
     _refuse_outside(tensor, operation)
     refuse_inference(tensor)
-    if state.grad_enabled:
-        check_leaf(tensor)
     own = settled(tensor)._view
+    if is_recorded(tensor, tensor):
+        check_leaf(tensor)
     may_have_views = tensor._storage is not None and (own is None or not own.differentiable)
-    shown = show(tensor)
+    has_history = tensor._record is not None  # which is that of the new shape, whatever the mode
+    with recorded() if has_history else nullcontext():
+        shown = show(tensor)
     if shown is not tensor:
         _take_shape(tensor, shown, may_have_views, shows_less)
     _count(tensor)
