@@ -20,6 +20,13 @@ def data(T: Any) -> Any:
     return (T.arange(16, dtype=T.float64) / 16 + 0.1).reshape(4, 4)
 
 
+def fitting(operand: Any, target: Any) -> Any:
+    """IndexError where PyTorch would change the shape of what is written."""
+    if operand.shape != target.shape:
+        raise IndexError
+    return operand
+
+
 # What is written, and the operand that shares its memory.
 PAIRS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "same": lambda x: (x, x),
@@ -79,6 +86,9 @@ OTHERS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "addmm_": lambda T, t, s: t.addmm_(s, T.ones(s.shape[1], t.shape[1], dtype=T.float64)),
     "mm out": lambda T, t, s: T.mm(s, T.ones(s.shape[1], t.shape[1], dtype=T.float64), out=t),
     "cat out": lambda T, t, s: T.cat([s], out=t),
+    "cumsum out": lambda T, t, s: T.cumsum(fitting(s, t), 0, out=t),
+    "take out": lambda T, t, s: T.take(s, T.arange(t.numel()).reshape(t.shape), out=t),
+    "index_select out": lambda T, t, s: T.index_select(fitting(s, t), 0, T.arange(4), out=t),
 }
 ONLY_EAGER = ("masked_scatter_", "[mask] =")
 
@@ -145,6 +155,26 @@ def test_partial_overlap_is_refused(name: str, compiled: bool) -> None:
         if name != "one row" and name != "one element":
             assert outcome(tg, write, PAIRS[name], compiled) == "refused"
     assert outcome(tg, READ_ALONG["add_"], PAIRS[name], compiled) == "refused"
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_reductions_are_written_over_what_they_read(compiled: bool) -> None:
+    """PyTorch takes them, but may read places that it has written."""
+
+    def reduced(x: Any) -> None:
+        tg.sum(x, 0, out=x[0])
+        tg.amax(x[1:], 1, out=x[0, 1:])
+        tg.softmax(x[:-1], 1, out=x[1:])
+
+    def apart(x: Any) -> None:
+        x[0] = x.sum(0)
+        x[0, 1:] = x[1:].amax(1)
+        x[1:] = x[:-1].softmax(1)
+
+    x, y = data(tg), data(tg)
+    (tg.compile(reduced) if compiled else reduced)(x)
+    apart(y)
+    assert tg.allclose(x, y)
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])

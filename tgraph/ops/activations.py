@@ -385,7 +385,7 @@ def _along_axis(function: Any, x: Tensor, dim: int, dtype: DType | None, name: s
     return result
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """exp(x) over its sum along `dim`: positive numbers that add up to 1.
 
@@ -396,7 +396,7 @@ def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     return _along_axis(_softmax, input, dim, dtype, "softmax")
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """The logarithm of softmax, without underflow."""
     return _along_axis(_log_softmax, input, dim, dtype, "log_softmax")

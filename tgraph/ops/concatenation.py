@@ -111,14 +111,14 @@ def _stack(dim: int, *tensors: Tensor) -> Tensor:
     return apply(p.concatenate, *rows, axis=axis)
 
 
-@public(out=True)
+@public(out=True, overlap="none")
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors one behind the other along the second dimension (the first, for vectors)."""
     parts = [atleast_1d(each) for each in some(tensors, "hstack")]
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
-@public(aliases=("row_stack",), out=True)
+@public(aliases=("row_stack",), out=True, overlap="none")
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors below one another, vectors as rows."""
     rows = some(tensors, "vstack")

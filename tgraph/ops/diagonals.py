@@ -55,7 +55,7 @@ def _columns_and_rows(
 # --- diagonals -----------------------------------------------------------------------------------
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or a matrix with a vector on its diagonal."""
     if input.ndim == 2:

@@ -17,7 +17,7 @@ from .concatenation import cat
 from .scans import cumsum
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def diff(
     input: Tensor,
     n: int = 1,

@@ -203,7 +203,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return apply(p.gather, x, wrap_negative(at, axis, x._type.shape[axis]), axis=axis)
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="none")
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in the shape of `index`."""
     line = m.reshape(input, -1)
@@ -240,7 +240,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     return m.reshape(written, input._type.shape)
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="none")
 @with_one_element
 @planned
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:

@@ -146,7 +146,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return e.mul(m.unsqueeze(input, 1), vec2)
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Inner products along the last dimensions."""
     require_tensor(input, "inner"), require_tensor(other, "inner", "other")
@@ -155,7 +155,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, ([-1], [-1]))
 
 
-@public(out="exact")
+@public(out="exact", overlap="any")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sum over the last `dims` dimensions of `a` and the first of `b`, or over given pairs."""
     if isinstance(dims, int):

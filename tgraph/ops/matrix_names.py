@@ -17,7 +17,7 @@ from . import factorizations as f
 from . import movement as m
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 def inverse(input: Tensor) -> Tensor:
     """The inverse of each matrix: `tgraph.linalg.inv`."""
     return f.inv(input)
@@ -63,7 +63,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     return f.cholesky(input, upper=upper)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """The `X` with `A @ X = input`, where `L` is the factor of `A` by Cholesky.
 
@@ -75,7 +75,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     return f.solve_by_cholesky(of_complex.adjoint(L) if upper else L, input)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of the matrix whose factor by Cholesky is `input`.
 
@@ -125,7 +125,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVDOf:
     return SVDOf(u, s, vh.mT)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """A square matrix multiplied `n` times: `tgraph.linalg.matrix_power`."""
     return matrix_functions.matrix_power(input, n)
@@ -143,7 +143,7 @@ def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     return reflections.householder_product(input, input2)
 
 
-@public(out="exact")
+@public(out="exact", overlap="any")
 def chain_matmul(*matrices: Any) -> Tensor:
     """The product of matrices, in the best order: `tgraph.linalg.multi_dot`."""
     given = matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices

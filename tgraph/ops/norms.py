@@ -25,7 +25,7 @@ from .factorizations import svdvals
 from .reductions import Dims
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def norm(
     input: Tensor,
     p: float | str | None = "fro",
@@ -237,7 +237,7 @@ def matrix_or_vector_norm(
     return vector_norm(A, ord, dim, keepdim, dtype=dtype)
 
 
-@public(out=True)
+@public(out=True, overlap="any")
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """The root of the sum of squares along dimensions; of none, of all elements."""
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
@@ -248,7 +248,7 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return vector_norm(input, 2, dims or None, keepdim)
 
 
-@public(out=True)
+@public(out=True, overlap="any")
 def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The sum of singular values of matrices, which lie in two dimensions: the last two."""
     if isinstance(dim, bool):

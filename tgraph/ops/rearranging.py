@@ -232,7 +232,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return _replaced("select_scatter", input, src, lambda x: m.select(x, dim, index))
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def slice_scatter(
     input: Tensor,
     src: Tensor,

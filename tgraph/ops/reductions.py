@@ -43,7 +43,7 @@ def _reduce(primitive: Primitive, x: Tensor, axes: tuple[int, ...], keepdim: boo
 # --- sums --------------------------------------------------------------------------------------
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 def sum(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -78,7 +78,7 @@ _OF_NUMBERS = {"sum": p.sum_, "prod": p.prod}
 _OF_TRUTH = {"sum": p.any_, "prod": p.all_}  # whether any is true, or all are
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 def prod(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -86,7 +86,7 @@ def prod(
     return _accumulated("prod", input, _axes(input, dim, "prod"), keepdim, dtype)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 @planned
 def mean(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
@@ -122,7 +122,7 @@ def _split_unbiased(dim: Any, unbiased: bool | None) -> tuple[Dims, bool | None]
     return (None, dim) if isinstance(dim, bool) else (dim, unbiased)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 @planned
 def var(
     input: Tensor,
@@ -164,7 +164,7 @@ def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Te
     return variance, center
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 @planned
 def std(
     input: Tensor,
@@ -233,7 +233,7 @@ def _check_extreme(x: Tensor, dim: Dims, axes: tuple[int, ...], operation: str) 
     _check_not_empty(x, axes, operation)
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The largest elements; all places that hold one share the gradient evenly."""
     axes = _axes(input, dim, "amax")
@@ -241,7 +241,7 @@ def amax(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     return _reduce(p.max_, input, axes, keepdim)
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def amin(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The smallest elements; all places that hold one share the gradient evenly."""
     axes = _axes(input, dim, "amin")
@@ -427,7 +427,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 # --- sums of exponentials, roots ---------------------------------------------------------------
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """log(sum(exp(input))), without overflow; -inf where all elements are -inf."""
     x = as_float(input, "logsumexp")

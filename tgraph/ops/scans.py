@@ -24,7 +24,7 @@ from . import elementwise as e
 from . import movement as m
 
 
-@public(method=True, inplace=True, overlap="any", out="exact")
+@public(method=True, inplace=True, out="exact")
 @planned
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Running sums along `dim`, of elements as `dtype`, where given; integers add up as int64.
@@ -39,7 +39,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     return _accumulated(p.cumsum, input, dim, dtype)
 
 
-@public(method=True, inplace=True, overlap="any", out="exact")
+@public(method=True, inplace=True, out="exact")
 @planned
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Running products along `dim`, of elements as `dtype`, where given; integers as int64.

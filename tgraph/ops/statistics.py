@@ -27,7 +27,7 @@ from .sorting import searchsorted, sort
 # --- without NaN ---------------------------------------------------------------------------------
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 def nansum(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -41,7 +41,7 @@ def nansum(
     return r.sum(e.where(e.isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, overlap="any")
 def nanmean(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -63,7 +63,7 @@ def nanmean(
 # --- quantiles -----------------------------------------------------------------------------------
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def quantile(
     input: Tensor,
     q: float | Tensor,
@@ -84,7 +84,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def nanquantile(
     input: Tensor,
     q: float | Tensor,
@@ -345,7 +345,7 @@ def isin(
     return e.logical_not(found) if invert else found
 
 
-@public(method=True, out="exact")
+@public(method=True, out="exact", overlap="any")
 def histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0) -> Tensor:
     """How many elements are in each of `bins` equal intervals from `min` to `max`.
 
