@@ -25,7 +25,7 @@ ODD_REFERENCES = {"conv2d same", "searchsorted batch", "max_unpool1d", "max_unpo
 SAME_SHAPES = {
     "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "stack", "setitem",
     "scatter", "scatter_add", "scatter_reduce", "put", "masked_scatter", "matmul", "dot",
-    "gaussian_nll_loss",
+    "gaussian_nll_loss", "soft_margin_loss",
     "multilabel_margin_loss", "layer_norm", "group_norm", "batch_norm", "instance_norm",
 }  # fmt: skip
 # What needs a dimension, in PyTorch too, or by the arguments that its rows give.

@@ -5,6 +5,7 @@ import pytest
 
 import tgraph as tg
 from tgraph import nn
+from tgraph.nn import functional as F
 
 RNG = np.random.default_rng(7)
 X, Y = RNG.standard_normal((6, 5)), RNG.standard_normal((6, 5))
@@ -110,3 +111,47 @@ def test_class_weights_move_with_the_loss():
     loss = nn.CrossEntropyLoss(weight=tg.ones(5)).double()
     assert loss(tg.tensor(X), tg.tensor(CLASSES)).dtype is tg.float64
     assert list(loss.state_dict()) == ["weight"]
+
+
+def test_targets_of_another_type_are_promoted():
+    shares, yes, x = tg.tensor([0, 1]), tg.tensor([0.25, 0.75]), tg.tensor([0.5, -0.5])
+    found = F.binary_cross_entropy(shares, yes, reduction="none")
+    wanted = F.binary_cross_entropy(shares.float(), yes, reduction="none")
+    assert found.tolist() == wanted.tolist()  # and not of targets cut to whole numbers
+    found = F.binary_cross_entropy_with_logits(x, tg.tensor([False, True]))
+    assert found.item() == F.binary_cross_entropy_with_logits(x, tg.tensor([0.0, 1.0])).item()
+    apart = F.mse_loss(x, tg.tensor([True, False]), reduction="none")
+    assert apart.tolist() == [0.25, 0.25]
+    assert F.cosine_embedding_loss(tg.ones(2), tg.ones(2), tg.tensor(-1), margin=True).item() == 0
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_types_of_losses_are_those_of_pytorch(compiles):
+    ran = tg.compile if compiles else lambda f: f
+    wide, half = tg.rand(3, dtype=tg.float64), tg.rand(3, dtype=tg.float16)
+    assert ran(F.binary_cross_entropy_with_logits)(half, wide).dtype is tg.float64
+    assert ran(F.binary_cross_entropy_with_logits)(wide, half).dtype is tg.float16
+    assert ran(F.soft_margin_loss)(half, wide).dtype is tg.float16
+    assert ran(F.huber_loss)(half, wide).dtype is tg.float16
+    assert ran(F.huber_loss)(wide, half).dtype is tg.float64
+
+
+def test_losses_refuse_types_that_have_no_meaning():
+    whole, real = tg.ones(2, 3, dtype=tg.int64), tg.ones(2, 3)
+    for loss, given in (
+        (F.binary_cross_entropy_with_logits, (whole, real)),
+        (F.multi_margin_loss, (whole, tg.tensor([0, 1]))),
+        (F.multilabel_margin_loss, (whole, whole)), (F.nll_loss, (whole, tg.tensor([0, 1]))),
+    ):  # fmt: skip
+        with pytest.raises(NotImplementedError, match="not implemented for int64; convert it"):
+            loss(*given)
+    with pytest.raises(RuntimeError, match="expected scalar type Long but found float32"):
+        F.multilabel_margin_loss(real, real)
+    with pytest.raises(RuntimeError, match=r"Integral inputs not supported, got tgraph\.int64"):
+        F.kl_div(whole, real)
+    with pytest.raises(RuntimeError, match="a weight that broadcasts to the shape of the loss"):
+        F.binary_cross_entropy(real, real, weight=tg.ones(1, 2, 3))
+    with pytest.raises(RuntimeError, match="a target that broadcasts to the shape of the input"):
+        F.soft_margin_loss(real, tg.ones(1, 2, 3))
+    with pytest.raises(ValueError, match=r"batch_size \(2\) to match target batch_size \(0\)"):
+        F.nll_loss(real, tg.tensor(1))

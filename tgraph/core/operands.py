@@ -60,6 +60,16 @@ def require_tensor(value: Any, operation: str, name: str = "input") -> Tensor:
     return value
 
 
+def require_float(x: Any, operation: str) -> Tensor:
+    """`x`, if it is a tensor of real numbers of a floating type; else NotImplementedError."""
+    dtype = require_tensor(x, operation)._type.dtype
+    if not dtype.is_floating_point:
+        raise NotImplementedError(
+            f'"{operation}" not implemented for {dtype.name}; convert it to a floating point dtype'
+        )
+    return x  # type: ignore[no-any-return]
+
+
 def with_a_tensor(operation: str, *operands: Any) -> tuple[Any, ...]:
     """The operands; TypeError where none of them is a tensor."""
     if not any(isinstance(each, Tensor) for each in operands):

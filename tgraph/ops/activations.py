@@ -12,7 +12,7 @@ from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.inplace import applied
-from ..core.operands import as_float, cast, require_tensor, widened
+from ..core.operands import as_float, cast, require_float, require_tensor, widened
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -20,15 +20,6 @@ from ..core.vjp_rules import OUTPUT, input_vjp
 from ..runtime.dtypes import DType, bool_
 from . import elementwise as e
 from . import reductions as r
-
-
-def require_float(x: Tensor, name: str) -> Tensor:
-    """`x`, if its elements are real numbers of a floating type, as PyTorch's kernel requires."""
-    dtype = require_tensor(x, name)._type.dtype
-    if not dtype.is_floating_point:
-        raise NotImplementedError(f'"{name}_cpu" not implemented for {dtype.name}')
-    return x
-
 
 # --- rectifiers --------------------------------------------------------------------------------
 

@@ -61,6 +61,12 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
     return loss
 
 
+def as_input(loss: Tensor, input: Tensor) -> Tensor:
+    """A loss of another float type than its input in that of the input."""
+    dtype = input._type.dtype
+    return cast(loss, dtype) if dtype.is_floating_point else loss
+
+
 def mean_over(loss: Tensor, weights: Tensor) -> Tensor:
     """The sum over that of the weights, which half types could not count."""
     total = r.sum(widened(loss))

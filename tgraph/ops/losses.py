@@ -12,7 +12,7 @@ from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.eager_context import constant
-from ..core.operands import cast, refuse_complex, require_tensor, widened
+from ..core.operands import cast, promote, refuse_complex, require_float, require_tensor, widened
 from ..core.planned import planned
 from ..core.state import state
 from ..core.tensor import Tensor
@@ -22,7 +22,7 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .activations import log_softmax, sigmoid
-from .loss_reduction import in_float32, mean_over, reduced, reduction_of, warn_sizes
+from .loss_reduction import as_input, in_float32, mean_over, reduced, reduction_of, warn_sizes
 
 
 @with_autocast
@@ -68,7 +68,7 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
 
 @planned
 def _square_apart(x: Tensor, y: Tensor) -> Tensor:
-    apart = e.sub(x, y)
+    apart = e.sub(*promote("mse_loss", x, y))
     return e.mul(apart, apart)
 
 
@@ -121,7 +121,7 @@ def _smooth_error(x: Tensor, y: Tensor, beta: float, reduction: str) -> Tensor:
 
 @planned
 def _smooth_l1(x: Tensor, y: Tensor, beta: float) -> Tensor:
-    size = e.abs(e.sub(x, y))
+    size = e.abs(e.sub(*promote("smooth_l1_loss", x, y)))
     # The square is of what lies below `beta` only: far away it could be infinite, whose gradient
     # of 0 times infinity would be NaN.
     near = e.logical_not(e.ge(size, beta))  # NaN too
@@ -150,13 +150,13 @@ def huber_loss(
 def _huber_error(
     x: Tensor, y: Tensor, weight: Tensor | None, delta: float, reduction: str
 ) -> Tensor:
-    loss = _huber(x, y, delta)
+    loss = as_input(_huber(x, y, delta), x)
     return reduced(loss if weight is None else e.mul(loss, weight), reduction)
 
 
 @planned
 def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
-    size = e.abs(e.sub(x, y))
+    size = e.abs(e.sub(*promote("huber_loss", x, y)))
     near = e.logical_not(e.gt(size, delta))
     inner = e.mul(e.square(e.where(near, size, 0)), 0.5)  # of near values only, as above
     outer = e.mul(e.sub(size, 0.5 * delta), delta)
@@ -190,6 +190,7 @@ def _nll_loss(
 ) -> Tensor:
     axis = _class_axis(input, target, "nll_loss")
     _check_classes(target)
+    require_float(input, "nll_loss")
     if weight is not None:
         _check_class_weights("nll_loss", weight, input._type.shape[axis])
     ignored = e.eq(target, ignore_index)
@@ -232,10 +233,16 @@ def _class_axis(input: Tensor, target: Tensor, name: str) -> int:
 
 
 def _check_batch(input: Tensor, target: Tensor) -> None:
-    if target.ndim and input.ndim and target.shape[:1] != input.shape[:1]:
+    if not input.ndim:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if input.ndim == 1 and target.ndim == 1 and target.shape[0] != 1:
+        raise ValueError(
+            f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}"
+        )
+    if input.ndim > 1 and target.shape[:1] != input.shape[:1]:
         raise ValueError(
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
-            f"({target.shape[0]})."
+            f"({target.shape[0] if target.ndim else 0})."
         )
 
 
@@ -392,16 +399,32 @@ def _binary_cross_entropy_with_logits(
     reduction: str,
     pos_weight: Tensor | None,
 ) -> Tensor:
-    _check_same(input, target, "binary_cross_entropy_with_logits")
-    target = cast(target, input._type.dtype)
+    name = "binary_cross_entropy_with_logits"
+    _check_same(input, target, name)
+    dtype = (target if target._type.dtype.is_floating_point else input)._type.dtype
+    input, target = promote(name, require_float(input, name), target)
     if pos_weight is None:
         loss = _logistic_loss(input, target)
     else:
         # softplus(-x) = loss for a target of 1.
         positive = _logistic_loss(input, apply(p.broadcast, _one(input), shape=input._type.shape))
+        refuse_complex(f"{name} with a weight", pos_weight)
         factor = e.add(e.mul(e.sub(pos_weight, 1), target), 1)
         loss = e.add(e.mul(e.sub(1, target), input), e.mul(factor, positive))
-    return reduced(loss if weight is None else e.mul(loss, weight), reduction)
+    return cast(reduced(_by_element(loss, weight, name), reduction), dtype)
+
+
+def _by_element(loss: Tensor, weight: Tensor | None, name: str) -> Tensor:
+    """A loss times weights, which must broadcast to its shape."""
+    if weight is None:
+        return loss
+    if not are_same(m.broadcast_shapes(loss._type.shape, weight._type.shape), loss._type.shape):
+        raise RuntimeError(
+            f"{name}: expected a weight that broadcasts to the shape of the loss "
+            f"{list(loss.shape)}, got {list(weight.shape)}"
+        )
+    refuse_complex(f"{name} with a weight", weight)
+    return e.mul(loss, weight)
 
 
 def _one(like: Tensor) -> Tensor:
@@ -454,9 +477,10 @@ def _are_shares(x: Tensor) -> Tensor:
 def _binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str
 ) -> Tensor:
-    target = cast(target, input._type.dtype)
-    loss = _cross_entropy_of_two(input, target)
-    return reduced(loss if weight is None else e.mul(loss, weight), reduction)
+    name = "binary_cross_entropy"
+    input, target = promote(name, input, target)
+    loss = _cross_entropy_of_two(require_float(input, name), target)
+    return reduced(_by_element(loss, weight, name), reduction)
 
 
 @composite("binary_cross_entropy")
@@ -496,6 +520,9 @@ def kl_div(
     "mean" is over all elements; "batchmean", over the rows, is what the definition says.
     """
     reduction = reduction_of(size_average, reduce, reduction)
+    for each in (input, target):
+        if not each._type.dtype.is_differentiable:
+            raise RuntimeError(f"kl_div: Integral inputs not supported, got {each._type.dtype}")
     return _kl_div(input, target, reduction, log_target)
 
 
@@ -556,7 +583,7 @@ def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
     var: Any,
-    full: bool = False,
+    full: bool | Any = False,
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..compiler.ir import primitives as p
 from ..core.autocast import with_autocast
 from ..core.dispatch import apply
-from ..core.operands import cast, require_tensor
+from ..core.operands import cast, require_float, require_tensor
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..runtime.dtypes import int64
@@ -16,7 +16,7 @@ from . import movement as m
 from . import reductions as r
 from .activations import logsigmoid
 from .creation import arange
-from .loss_reduction import in_float32, reduced, reduction_of
+from .loss_reduction import as_input, in_float32, reduced, reduction_of
 from .normalization import pairwise_distance
 from .scans import cumsum
 
@@ -88,7 +88,13 @@ def soft_margin_loss(
 @planned
 @in_float32
 def _soft_margin_loss(input: Tensor, target: Tensor, reduction: str) -> Tensor:
-    return reduced(e.neg(logsigmoid(e.mul(target, input))), reduction)
+    loss = e.neg(logsigmoid(e.mul(target, input)))
+    if loss._type.shape != input._type.shape:
+        raise RuntimeError(
+            f"soft_margin_loss: expected a target that broadcasts to the shape of the input "
+            f"{list(input.shape)}, got {list(target.shape)}"
+        )
+    return reduced(as_input(loss, input), reduction)
 
 
 # --- vectors -----------------------------------------------------------------------------------
@@ -233,6 +239,7 @@ def multi_margin_loss(
         )
     if target._type.dtype is not int64:
         raise RuntimeError(f"expected scalar type Long but found {target._type.dtype.name}")
+    require_float(input, "multi_margin_loss")
     return _multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
@@ -284,6 +291,9 @@ def multilabel_margin_loss(
     """
     reduction = reduction_of(size_average, reduce, reduction)
     _check_rows(input, target, "multilabel_margin_loss", input.shape)
+    if target._type.dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {target._type.dtype.name}")
+    require_float(input, "multilabel_margin_loss")
     return _multilabel_margin_loss(input, target, reduction)
 
 

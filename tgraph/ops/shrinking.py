@@ -9,7 +9,7 @@ from ..compiler.ir import primitives as p
 from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.inplace import applied
-from ..core.operands import cast, require_tensor
+from ..core.operands import cast, require_float, require_tensor
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..runtime.dtypes import float32, float64
@@ -17,7 +17,7 @@ from . import basic_draws
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
-from .activations import leaky_relu, require_float, softmax
+from .activations import leaky_relu, softmax
 from .creation import arange
 from .generator import Generator
 
