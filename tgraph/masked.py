@@ -20,8 +20,9 @@ from typing import Any
 from .core.complex_parts import conjugate as _conjugate
 from .core.dtype_info import iinfo as _iinfo
 from .core.eager_context import current_context as _current_context
+from .core.keywords import publish as _publish
+from .core.keywords import with_keywords as _with_keywords
 from .core.operands import cast as _cast
-from .core.operands import require_tensor as _require_tensor
 from .core.tensor import Tensor
 from .nn import functional as _functional
 from .ops import creation as _creation
@@ -41,14 +42,15 @@ __all__ = [
 ]  # fmt: skip
 
 _Dims = int | Sequence[int] | None
+_Flag = bool | Any
+"""Taken by its truth, as in PyTorch."""
 
 
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def _kept(name: str, input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:
+def _kept(input: Tensor, mask: Tensor | None, identity: Any) -> Tensor:
     """`input` with `identity` where it is masked."""
-    _require_tensor(input, f"masked.{name}")
     return input if mask is None else _e.where(_mask_of(input, mask), input, identity)
 
 
@@ -85,13 +87,20 @@ def _dim(input: Tensor, dim: int) -> int:
 
 
 def _least(input: Tensor) -> Any:
-    dtype = _require_tensor(input, "masked")._type.dtype
-    return -math.inf if dtype.is_floating_point else _iinfo(dtype).min
+    return _end(input._type.dtype, -math.inf)
 
 
 def _greatest(input: Tensor) -> Any:
-    dtype = _require_tensor(input, "masked")._type.dtype
-    return math.inf if dtype.is_floating_point else _iinfo(dtype).max
+    return _end(input._type.dtype, math.inf)
+
+
+def _end(dtype: DType, infinity: float) -> Any:
+    """What stands in the place of an infinity among the values of `dtype`."""
+    if dtype.is_differentiable:
+        return infinity
+    if dtype is bool_:
+        return infinity > 0
+    return _iinfo(dtype).max if infinity > 0 else _iinfo(dtype).min
 
 
 def _as(found: Tensor, input: Tensor, dtype: DType | None) -> Tensor:
@@ -101,7 +110,7 @@ def _as(found: Tensor, input: Tensor, dtype: DType | None) -> Tensor:
 # --- reductions ----------------------------------------------------------------------------------
 
 
-def sum(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
+def sum(input: Tensor, dim: _Dims = None, *, keepdim: _Flag = False, dtype: DType | None = None,
         mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The sum of the elements that count.
 
@@ -109,32 +118,32 @@ def sum(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: DType
     >>> tg.masked.sum(tg.ones(2, 2), 0, mask=tg.tensor([True, False]))
     tensor([2., 0.])
     """
-    kept = _kept("sum", input, mask, 0)
+    kept = _kept(input, mask, 0)
     return _r.sum(kept, _dims(kept, dim), keepdim, dtype=dtype)
 
 
-def prod(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
+def prod(input: Tensor, dim: _Dims = None, *, keepdim: _Flag = False, dtype: DType | None = None,
          mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The product of the elements that count."""
-    kept = _kept("prod", input, mask, 1)
+    kept = _kept(input, mask, 1)
     return _r.prod(kept, _dims(kept, dim), keepdim, dtype=dtype)  # type: ignore[arg-type]
 
 
-def amax(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
+def amax(input: Tensor, dim: _Dims = None, *, keepdim: _Flag = False, dtype: DType | None = None,
          mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The greatest of the elements that count."""
-    kept = _kept("amax", input, mask, _least(input))
+    kept = _kept(input, mask, _least(input))
     return _as(_r.amax(kept, _dims(kept, dim), keepdim), input, dtype)
 
 
-def amin(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
+def amin(input: Tensor, dim: _Dims = None, *, keepdim: _Flag = False, dtype: DType | None = None,
          mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The least of the elements that count."""
-    kept = _kept("amin", input, mask, _greatest(input))
+    kept = _kept(input, mask, _greatest(input))
     return _as(_r.amin(kept, _dims(kept, dim), keepdim), input, dtype)
 
 
-def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False,
+def argmax(input: Tensor, dim: int | None = None, *, keepdim: _Flag = False,
            dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The position of the greatest of the elements that count; of the input's dtype.
 
@@ -143,14 +152,14 @@ def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False,
     >>> tg.masked.argmax(x, 0, mask=mask, dtype=tg.int64)
     tensor(2)
     """
-    kept = _kept("argmax", input, mask, _least(input))
+    kept = _kept(input, mask, _least(input))
     return _as(_r.argmax(kept, dim, keepdim), input, dtype)
 
 
-def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False,
+def argmin(input: Tensor, dim: int | None = None, *, keepdim: _Flag = False,
            dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The position of the least of the elements that count; of the input's dtype."""
-    kept = _kept("argmin", input, mask, _greatest(input))
+    kept = _kept(input, mask, _greatest(input))
     return _as(_r.argmin(kept, dim, keepdim), input, dtype)
 
 
@@ -161,10 +170,10 @@ def _count(input: Tensor, dim: _Dims, keepdim: bool, mask: Tensor | None) -> Any
     return _r.sum(_mask_of(input, mask), _dims(input, dim), keepdim)
 
 
-def mean(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
+def mean(input: Tensor, dim: _Dims = None, *, keepdim: _Flag = False, dtype: DType | None = None,
          mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The mean of the elements that count."""
-    wanted = dtype or _require_tensor(input, "masked.mean")._type.dtype
+    wanted = dtype or input._type.dtype
     if not wanted.is_differentiable:
         raise ValueError(
             f"mean(): Could not infer output dtype. {'Optional' if dtype else 'Input'} dtype must "
@@ -174,11 +183,11 @@ def mean(input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: DTyp
     return _e.div(total, _count(input, dim, keepdim, mask))
 
 
-def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None,
+def median(input: Tensor, dim: int = -1, *, keepdim: _Flag = False, dtype: DType | None = None,
            mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The lower median of the elements that count; NaNs do not count."""
-    is_float = _require_tensor(input, "masked.median")._type.dtype.is_floating_point
-    kept = _kept("median", input if is_float else _cast(input, float32), mask, math.nan)
+    is_float = input._type.dtype.is_floating_point
+    kept = _kept(input if is_float else _cast(input, float32), mask, math.nan)
     found: Tensor = _sorting.nanmedian(kept, _dim(input, dim), keepdim).values
     if is_float:
         return found
@@ -190,23 +199,22 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType 
     return _as(found, input, dtype)
 
 
-def norm(input: Tensor, ord: float | None = 2.0, dim: _Dims = None, *, keepdim: bool = False,
+def norm(input: Tensor, ord: float = 2.0, dim: _Dims = None, *, keepdim: _Flag = False,
          dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """`tgraph.linalg.vector_norm` of the elements that count."""
-    order = 2.0 if ord is None else ord
-    kept = _kept("norm", input, mask, math.inf if order == -math.inf else 0)
-    return _norms.vector_norm(kept, order, _dims(kept, dim), keepdim, dtype=dtype)
+    kept = _kept(input, mask, math.inf if ord == -math.inf else 0)
+    return _norms.vector_norm(kept, ord, _dims(kept, dim), keepdim, dtype=dtype)
 
 
-def logsumexp(input: Tensor, dim: _Dims = None, *, keepdim: bool = False,
+def logsumexp(input: Tensor, dim: _Dims = None, *, keepdim: _Flag = False,
               dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The logarithm of the sum of exponentials of the elements that count."""
-    kept = _kept("logsumexp", input, mask, _least(input))
+    kept = _kept(input, mask, _least(input))
     return _as(_r.logsumexp(kept, _dims(kept, dim), keepdim), input, dtype)
 
 
 def var(input: Tensor, dim: _Dims = None, unbiased: bool | None = None, *,
-        correction: float | None = None, keepdim: bool = False, dtype: DType | None = None,
+        correction: float | None = None, keepdim: _Flag = False, dtype: DType | None = None,
         mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The variance of the elements that count, divided by their number less `correction`."""
     assert unbiased is None or correction is None, (
@@ -214,7 +222,7 @@ def var(input: Tensor, dim: _Dims = None, unbiased: bool | None = None, *,
     )
     lost = 1.0 if correction is None else float(correction)
     lost = lost if unbiased is None else float(unbiased)
-    own = _require_tensor(input, "masked.var")._type.dtype
+    own = input._type.dtype
     wanted = dtype or (own if own.is_differentiable else float32)
     wide = wanted if wanted.is_differentiable else float32
     total = sum(input, dim, keepdim=True, dtype=wanted, mask=mask)
@@ -230,7 +238,7 @@ def var(input: Tensor, dim: _Dims = None, unbiased: bool | None = None, *,
 
 
 def std(input: Tensor, dim: _Dims = None, unbiased: bool | None = None, *,
-        correction: float | None = None, keepdim: bool = False, dtype: DType | None = None,
+        correction: float | None = None, keepdim: _Flag = False, dtype: DType | None = None,
         mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The root of `var`."""
     return _e.sqrt(
@@ -244,14 +252,14 @@ def std(input: Tensor, dim: _Dims = None, unbiased: bool | None = None, *,
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None,
            mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """Sums of the elements so far that count."""
-    kept = _kept("cumsum", input, mask, 0)
+    kept = _kept(input, mask, 0)
     return _as(_scans.cumsum(kept, _dim(kept, dim), dtype=dtype), input, dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None,
             mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """Products of the elements so far that count."""
-    kept = _kept("cumprod", input, mask, 1)
+    kept = _kept(input, mask, 1)
     return _as(_scans.cumprod(kept, _dim(kept, dim), dtype=dtype), input, dtype)
 
 
@@ -263,21 +271,21 @@ def softmax(input: Tensor, dim: int, *, dtype: DType | None = None,
     >>> tg.masked.softmax(tg.zeros(3), 0, mask=tg.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
     """
-    kept = _kept("softmax", input, mask, _least(input))
+    kept = _kept(input, mask, _least(input))
     return _functional.softmax(kept, _dim(kept, dim), dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None,
                 mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """The logarithm of `softmax`."""
-    kept = _kept("log_softmax", input, mask, _least(input))
+    kept = _kept(input, mask, _least(input))
     return _functional.log_softmax(kept, _dim(kept, dim), dtype=dtype)
 
 
 def softmin(input: Tensor, dim: int, *, dtype: DType | None = None,
             mask: Tensor | None = None) -> Tensor:  # fmt: skip
     """`softmax` of the negative elements."""
-    kept = _kept("softmin", input, mask, _greatest(input))
+    kept = _kept(input, mask, _greatest(input))
     return _functional.softmin(kept, _dim(kept, dim), dtype=dtype)
 
 
@@ -286,7 +294,7 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12,
     """The elements that count over their norm, or over `eps` where that is less; else 0."""
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     least = _creation.full((), eps, dtype=size._type.dtype, device=size.device)
-    return _e.div(_kept("normalize", input, mask, 0), _e.maximum(size, least))
+    return _e.div(_kept(input, mask, 0), _e.maximum(size, least))
 
 
 def logaddexp(
@@ -303,6 +311,12 @@ def logaddexp(
     >>> tg.masked.logaddexp(tg.ones(2), tg.ones(2), other_mask=tg.tensor([True, False]))
     tensor([1.6931, 1.0000])
     """
-    first = _kept("logaddexp", input, input_mask, _least(input))
-    second = _kept("logaddexp", other, other_mask, _least(other))
+    first = _kept(input, input_mask, _least(input))
+    second = _kept(other, other_mask, _least(other))
     return _as(_mathematics.logaddexp(first, second), input, dtype)
+
+
+_publish(
+    globals(),
+    {_name: _with_keywords(globals()[_name], name=f"masked.{_name}") for _name in __all__},
+)

@@ -147,3 +147,41 @@ ARRAY = np.ones((2, 2), np.float32)
 def test_arrays_in_the_place_of_tensors(function: Any) -> None:
     with pytest.raises(TypeError, match=r"argument '\w+' .*must be Tensor, not ndarray"):
         function(ARRAY)
+
+
+def test_types_are_looked_at_in_all_functions_of_networks() -> None:
+    x, weight = tg.ones(2, 4), tg.ones(4)
+    for call, told in (
+        (lambda: tg.native_layer_norm(x, [4], 2, weight, 1e-5), "'weight' .* must be Tensor"),
+        (lambda: tg.native_group_norm(1.5, None, None, 2, 4, 1, 2, 1e-5), "'input' .* Tensor"),
+        (lambda: tg.constant_pad_nd(x, (1, 1), "a"), "'value' .* must be Number, not str"),
+        (lambda: tg.softmax(x, 0, dtype=2), "'dtype' must be dtype, not int"),
+        (lambda: F.pad(x, (1, 1), 2), "'mode' must be str, not int"),
+        (lambda: tg.masked.sum(x, mask=1.5), r"masked.sum\(\): argument 'mask' must be Tensor"),
+        (lambda: F.adaptive_avg_pool2d(tg.ones(1, 2, 2), None), "'output_size' must be int"),
+    ):
+        with pytest.raises(TypeError, match=told):
+            call()
+
+
+def test_what_stands_for_a_dtype() -> None:
+    for dtype in (float, np.float64, np.dtype("float64")):
+        assert tg.softmax(tg.ones(2), 0, dtype=dtype).dtype is tg.float64
+        assert tg.masked.sum(tg.ones(2), dtype=dtype).dtype is tg.float64
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "instance_norm", "layer_norm", "group_norm"])
+def test_normalization_of_whole_numbers(name: str) -> None:
+    x = tg.ones(2, 4, 3, dtype=tg.int64)
+    given = {"batch_norm": (tg.zeros(4), tg.ones(4)), "layer_norm": ([3],), "group_norm": (2,)}
+    with pytest.raises(NotImplementedError, match=f'"{name}" not implemented for int64; convert'):
+        getattr(F, name)(x, *given.get(name, ()))
+
+
+def test_flags_that_python_code_looks_at_are_taken_by_their_truth() -> None:
+    x = tg.arange(4.0).reshape(1, 4)
+    assert isinstance(F.max_pool1d(x, 2, return_indices=1), tuple)
+    assert isinstance(F.max_pool1d(x, 2, return_indices=None), tg.Tensor)
+    assert tg.masked.amax(x, 1, keepdim=1).shape == (1, 1)
+    with pytest.raises(TypeError, match="'ceil_mode' must be bool, not int"):
+        F.max_pool1d(x, 2, ceil_mode=1)

@@ -32,12 +32,17 @@ def test_what_is_refused() -> None:
     found = tg.signal.windows
     for make in (
         lambda: found.hann(-1), lambda: found.hann(3, dtype=tg.int64),
+        lambda: found.hann(3, dtype="a"), lambda: found.hann(3, dtype=[1.5]),
         lambda: found.hann(3, layout="sparse_coo"), lambda: found.gaussian(3, std=0.0),
         lambda: found.exponential(3, center=1.0), lambda: found.kaiser(3, beta=-1.0),
         lambda: found.general_cosine(3, a=[]),
     ):  # fmt: skip
         with pytest.raises(ValueError):
             make()
+    with pytest.raises(TypeError, match="'requires_grad' must be bool, not int"):
+        found.hann(3, requires_grad=2)
+    with pytest.raises(TypeError, match=r"hann\(\): argument 'M' .* must be int, not float"):
+        found.hann(3.0)
     with pytest.raises(RuntimeError, match="window overlap add min"):
         spectra = tg.stft(tg.ones(8), 4, center=False, return_complex=True)
         tg.istft(spectra, 4, window=tg.hann_window(4), center=False)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.ir.shapes import are_plain
+from ..runtime.dtypes import DType, from_numpy_dtype
 from ..runtime.records import NamedTuple
 from .memory_format import MemoryFormat
 from .state import state
@@ -22,7 +23,8 @@ from .tensor import Tensor
 
 _SCALARS = (bool, int, float, complex, np.generic)
 _SEQUENCES = ("Ints", "Sizes", "Dims", "_Dims", "_Sizes", "Sequence[int]")
-_FREE = ("inplace", "reduction", "mode", "compute_mode", "padding_mode")
+_FREE = ("inplace", "reduction", "mode", "compute_mode", "padding_mode", "return_indices",
+         "size_average", "reduce", "recompute_scale_factor", "sym")  # fmt: skip
 """At which PyTorch's functions look themselves, for truth or a name."""
 _MOST_CALLS = 256  # forms of calls that a function keeps
 
@@ -59,6 +61,15 @@ def _are_tensors(value: Any) -> bool:
     return not isinstance(value, (str, dict, set, *_SCALARS))
 
 
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, DType) or _names_dtype(value)
+
+
+def _names_dtype(value: Any) -> bool:
+    """Whether Python or NumPy has it in the place of a dtype: `float` is float64, as in PyTorch."""
+    return isinstance(value, (type, np.dtype))
+
+
 _FITS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Tensor": (_is_tensor, "Tensor"),
     "bool": (_is_bool, "bool"),
@@ -66,6 +77,7 @@ _FITS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "int": (_is_int, "int"),
     "float": (_is_float, "float"),
     "Scalar": (_is_scalar, "Number"),
+    "DType": (_is_dtype, "dtype"),
     "None": (lambda value: value is None, "None"),
     "MemoryFormat": (lambda value: isinstance(value, MemoryFormat), "memory_format"),
     "Sequence[Tensor]": (_are_tensors, "tuple of Tensors"),
@@ -140,6 +152,10 @@ class ArgumentTypes:
             if any(_FITS[each][0](value) for each in atoms):
                 return _Fit(value, True)
         elif any(_FITS[each][0](value) for each in atoms):
+            if "DType" in atoms and _names_dtype(value):
+                return _Fit(from_numpy_dtype(value), True)
+            if "float" in atoms and _is_bool(value) and "bool" not in atoms:
+                return _Fit(float(value), True)
             listed = isinstance(value, (list, tuple)) and any(each in _SEQUENCES for each in atoms)
             if listed and not are_plain(value):
                 self._check_elements(name, place, value, atoms)

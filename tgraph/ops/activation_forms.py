@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.autocast import with_autocast
 from ..core.tensor import Tensor
+from ..runtime.dtypes import DType
 from . import activations as a
 from . import shrinking
 from .generator import Generator
@@ -78,7 +79,7 @@ def _dim(dim: int | None, ndim: int, name: str, level: int) -> int:
 
 @with_autocast
 def softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    input: Tensor, dim: int | None = None, _stacklevel: Any = 3, dtype: DType | None = None
 ) -> Tensor:
     """exp(x) over its sum along `dim`: positive numbers that add up to 1."""
     return a.softmax(input, _dim(dim, input.ndim, "softmax", _stacklevel), dtype)
@@ -86,7 +87,7 @@ def softmax(
 
 @with_autocast
 def log_softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    input: Tensor, dim: int | None = None, _stacklevel: Any = 3, dtype: DType | None = None
 ) -> Tensor:
     """The logarithm of softmax, without underflow."""
     return a.log_softmax(input, _dim(dim, input.ndim, "log_softmax", _stacklevel), dtype)
@@ -94,7 +95,7 @@ def log_softmax(
 
 @with_autocast
 def softmin(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    input: Tensor, dim: int | None = None, _stacklevel: Any = 3, dtype: DType | None = None
 ) -> Tensor:
     """The softmax of -x."""
     return a.softmin(input, _dim(dim, input.ndim, "softmin", _stacklevel), dtype)

@@ -33,7 +33,8 @@ def _output_sizes(x: Tensor, output_size: Any, count: int, name: str) -> tuple[i
         raise RuntimeError(f"{name}: 'output_size' should contain one int, got {output_size}")
     given = output_size if isinstance(output_size, Sequence) else (output_size,) * count
     for wanted in given:
-        if isinstance(wanted, bool) or not (wanted is None or hasattr(wanted, "__index__")):
+        is_size = hasattr(wanted, "__index__") and not isinstance(wanted, (bool, Tensor))
+        if output_size is None or not (is_size or wanted is None):
             raise TypeError(
                 f"{name}(): argument 'output_size' must be int or tuple of ints, with None for the "
                 f"size of the input, got {output_size!r}"
@@ -90,6 +91,11 @@ def _in_plane(x: Tensor, count: int) -> Tensor:
 
 @planned
 def _adaptive_average(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    if not x._type.dtype.is_differentiable:
+        raise NotImplementedError(
+            f'"adaptive_avg_pool" not implemented for {x._type.dtype.name}; convert it to a '
+            "floating point dtype"
+        )
     count = len(sizes)
     shape = x._type.shape[-count:]
     outer = x._type.shape[: x.ndim - count]
@@ -164,7 +170,7 @@ def adaptive_max_pool1d(
 ) -> Any:
     """Maxima over windows that divide the last dimension into `output_size` parts."""
     sizes = _output_sizes(input, output_size, 1, "adaptive_max_pool1d")
-    return _adaptive_maximum(input, sizes, return_indices)
+    return _adaptive_maximum(input, sizes, bool(return_indices))
 
 
 def adaptive_max_pool2d(
@@ -175,7 +181,7 @@ def adaptive_max_pool2d(
     With `return_indices` also their positions in the flat plane.
     """
     sizes = _output_sizes(input, output_size, 2, "adaptive_max_pool2d")
-    return _adaptive_maximum(input, sizes, return_indices)
+    return _adaptive_maximum(input, sizes, bool(return_indices))
 
 
 @with_autocast
@@ -184,7 +190,7 @@ def adaptive_max_pool3d(
 ) -> Any:
     """Maxima over windows that divide the last three dimensions into `output_size` parts."""
     sizes = _output_sizes(input, output_size, 3, "adaptive_max_pool3d")
-    return _adaptive_maximum(input, sizes, return_indices)
+    return _adaptive_maximum(input, sizes, bool(return_indices))
 
 
 # --- windows at random places --------------------------------------------------------------------
@@ -263,7 +269,7 @@ def _fractional(
             f"{list(samples.shape)}"
         )
     samples = m.slice_axis(samples, 0, 0, batch)
-    return _fractional_maximum(x, samples, window, sizes, return_indices)
+    return _fractional_maximum(x, samples, window, sizes, bool(return_indices))
 
 
 def _each(given: Any, count: int, name: str) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ import math
 
 from ..compiler.ir.shapes import is_one
 from ..core.inplace import assign
-from ..core.operands import cast, refuse_complex, widened
+from ..core.operands import cast, require_float, widened
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from . import elementwise as e
@@ -30,7 +30,6 @@ def batch_norm(
 
     In training the batch's own statistics are used and the running ones updated in place.
     """
-    refuse_complex("batch_norm", input)
     if input.ndim < 2 and not input._type.numel:
         return m.clone(input)
     if input.ndim < 2:
@@ -45,6 +44,7 @@ def batch_norm(
         raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")
     given = running_mean, running_var, weight, bias
     _check_by_channel(input, given, "must be defined in evaluation mode", training)
+    require_float(input, "batch_norm")
     if not training:
         return _by_running(input, running_mean, running_var, weight, bias, eps)
     return _by_input(input, *given, (0, *range(2, input.ndim)), momentum, eps)
@@ -65,7 +65,6 @@ def instance_norm(
     Running statistics, where given, are updated in place with the means over samples; without
     `use_input_stats` they are used instead.
     """
-    refuse_complex("instance_norm", input)
     if use_input_stats and math.prod(input._type.shape[2:]) == 1:
         raise ValueError(
             f"Expected more than 1 spatial element when training, got input size {input.shape}"
@@ -76,6 +75,7 @@ def instance_norm(
             "Expected running_mean and running_var to be defined when use_input_stats is false"
         )
     _check_by_channel(input, given, "", use_input_stats)
+    require_float(input, "instance_norm")
     if not use_input_stats:
         return _by_running(input, running_mean, running_var, weight, bias, eps)
     return _by_input(input, *given, tuple(range(2, input.ndim)), momentum, eps)

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.grad_mode import no_grad
-from ..core.operands import require_tensor
+from ..core.keywords import with_keywords
+from ..core.operands import Scalar, require_tensor
 from ..core.out_argument import with_out
 from ..core.tensor import Tensor
 from ..runtime.dtypes import bool_, float32
@@ -57,6 +58,7 @@ def _named(number: int, names: Sequence[str], what: str) -> str:
 # --- losses --------------------------------------------------------------------------------------
 
 
+@with_keywords
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -71,6 +73,7 @@ def binary_cross_entropy_with_logits(
     )
 
 
+@with_keywords
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
@@ -79,6 +82,7 @@ def cosine_embedding_loss(
     return margin_losses.cosine_embedding_loss(input1, input2, target, margin, reduction=how)
 
 
+@with_keywords
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -95,6 +99,7 @@ def ctc_loss(
     )
 
 
+@with_keywords
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1
 ) -> Tensor:
@@ -103,6 +108,7 @@ def hinge_embedding_loss(
     return margin_losses.hinge_embedding_loss(input, target, margin, reduction=how)
 
 
+@with_keywords
 def kl_div(
     input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False
 ) -> Tensor:
@@ -112,6 +118,7 @@ def kl_div(
     return whole if how == "none" else r.mean(whole) if how == "mean" else r.sum(whole)
 
 
+@with_keywords
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
@@ -120,6 +127,7 @@ def margin_ranking_loss(
     return margin_losses.margin_ranking_loss(input1, input2, target, margin, reduction=how)
 
 
+@with_keywords
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
 ) -> Tensor:
@@ -128,6 +136,7 @@ def poisson_nll_loss(
     return losses.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=how)
 
 
+@with_keywords
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -148,6 +157,7 @@ def triplet_margin_loss(
 # --- normalization -------------------------------------------------------------------------------
 
 
+@with_keywords
 def batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -163,6 +173,7 @@ def batch_norm(
     return b.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
+@with_keywords
 def instance_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -180,6 +191,7 @@ def instance_norm(
     )
 
 
+@with_keywords
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -192,6 +204,7 @@ def group_norm(
     return normalization.group_norm(input, num_groups, weight, bias, eps)
 
 
+@with_keywords
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -226,6 +239,7 @@ def native_batch_norm(
 native_batch_norm = with_out(native_batch_norm, "any", True)
 
 
+@with_keywords
 def native_group_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -243,6 +257,7 @@ def native_group_norm(
     return out, m.reshape(mean, N, group), m.reshape(inverse, N, group)
 
 
+@with_keywords
 def native_layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -265,26 +280,31 @@ def _statistics(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, T
 # --- dropout -------------------------------------------------------------------------------------
 
 
+@with_keywords
 def dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`nn.functional.dropout`."""
     return d.dropout(input, p, train)
 
 
+@with_keywords
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`nn.functional.alpha_dropout`."""
     return d.alpha_dropout(input, p, train)
 
 
+@with_keywords
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout of whole channels: of each of the first two dimensions."""
     return d.feature_dropout(input, p, train)
 
 
+@with_keywords
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`nn.functional.feature_alpha_dropout`."""
     return d.feature_alpha_dropout(input, p, train)
 
 
+@with_keywords
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -303,26 +323,31 @@ def rrelu(
     return leaked(input, lower, upper, training, generator)
 
 
+@with_keywords
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`dropout` written over `input`."""
     return d.dropout(input, p, train, inplace=True)
 
 
+@with_keywords
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`alpha_dropout` written over `input`."""
     return d.alpha_dropout(input, p, train, inplace=True)
 
 
+@with_keywords
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_dropout` written over `input`."""
     return d.feature_dropout(input, p, train, inplace=True)
 
 
+@with_keywords
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_alpha_dropout` written over `input`."""
     return d.feature_alpha_dropout(input, p, train, inplace=True)
 
 
+@with_keywords
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """`dropout`, and which elements were kept."""
     d.check_probability(p)
@@ -345,6 +370,7 @@ _CONVOLUTIONS: dict[bool, tuple[Callable[..., Tensor], ...]] = {
 }
 
 
+@with_keywords
 def convolution(
     input: Tensor,
     weight: Tensor,
@@ -386,7 +412,8 @@ adaptive_max_pool1d = adaptive_max_pool1d_with_indices
 """There the positions of maxima are always given."""
 
 
-def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+@with_keywords
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Scalar = 0) -> Tensor:
     """`nn.functional.pad` of one number; negative sizes cut away.
 
     >>> import tgraph as tg
@@ -400,6 +427,7 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
 # --- tables and grids ----------------------------------------------------------------------------
 
 
+@with_keywords
 def embedding(
     weight: Tensor,
     indices: Tensor,
@@ -414,6 +442,7 @@ def embedding(
     )
 
 
+@with_keywords
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Rows of a table that are longer than `max_norm` and in `indices` are made shorter in place.
 
@@ -427,11 +456,13 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
     return input
 
 
+@with_keywords
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """`nn.functional.affine_grid`."""
     return g.affine_grid(theta, size, align_corners)
 
 
+@with_keywords
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -441,6 +472,7 @@ def grid_sampler(
     return g.grid_sample(input, grid, mode, padding, align_corners)
 
 
+@with_keywords
 def grid_sampler_2d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -448,6 +480,7 @@ def grid_sampler_2d(
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
+@with_keywords
 def grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:

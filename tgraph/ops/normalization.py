@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..compiler.ir import TensorType
 from ..core.autocast import with_autocast
 from ..core.composite import composite
-from ..core.operands import cast, refuse_complex, widened
+from ..core.operands import cast, refuse_complex, require_float, widened
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
@@ -34,8 +34,8 @@ def layer_norm(
 
     Source: Ba, Kiros and Hinton, "Layer Normalization" (2016).
     """
-    refuse_complex("layer_norm", input)
     axes = _last_axes("layer_norm", input, normalized_shape, weight, bias)
+    require_float(input, "layer_norm")
     return _layer_norm(input, weight, bias, axes, eps)
 
 
@@ -149,7 +149,6 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Mean 0 and variance 1 over groups of channels, then scaled and shifted by channel."""
-    refuse_complex("group_norm", input)
     if input.ndim < 2:
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
@@ -169,6 +168,7 @@ def group_norm(
             )
     sizes = [samples * channels // num_groups, num_groups, *spatial]
     require_several(sizes, sizes)
+    require_float(input, "group_norm")
     size = channels // num_groups * math.prod(spatial)
     grouped = m.reshape(input, samples, num_groups, size)
     result = m.reshape(normalized(grouped, axes=(2,), eps=eps), input.shape)

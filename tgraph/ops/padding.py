@@ -29,6 +29,8 @@ def pad(
     >>> tg.nn.functional.pad(tg.arange(3.0)[None], (2, 1), mode="reflect")
     tensor([[2., 1., 0., 1., 2., 1.]])
     """
+    if not isinstance(mode, str):
+        raise TypeError(f"pad(): argument 'mode' must be str, not {type(mode).__name__}")
     amounts, ndim = tuple(pad), input.ndim
     if len(amounts) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2, got {len(amounts)}")

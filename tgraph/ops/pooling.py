@@ -202,7 +202,9 @@ def max_pool1d(
     return_indices: bool = False,
 ) -> Any:
     """Maxima over windows of the last dimension; see `max_pool2d`."""
-    return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, 1, return_indices)
+    return _max_pool(
+        input, kernel_size, stride, padding, dilation, ceil_mode, 1, bool(return_indices)
+    )
 
 
 def max_pool2d(
@@ -218,7 +220,9 @@ def max_pool2d(
 
     The gradient goes to the first maximum of each window.
     """
-    return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, 2, return_indices)
+    return _max_pool(
+        input, kernel_size, stride, padding, dilation, ceil_mode, 2, bool(return_indices)
+    )
 
 
 @with_autocast
@@ -232,7 +236,9 @@ def max_pool3d(
     return_indices: bool = False,
 ) -> Any:
     """Maxima over windows of the last three dimensions; see `max_pool2d`."""
-    return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, 3, return_indices)
+    return _max_pool(
+        input, kernel_size, stride, padding, dilation, ceil_mode, 3, bool(return_indices)
+    )
 
 
 @planned

@@ -14,6 +14,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from ..core.keywords import publish as _publish
+from ..core.keywords import with_keywords as _with_keywords
 from ..core.layouts import strided
 from ..core.tensor import Tensor
 from ..ops import creation as _creation
@@ -54,13 +56,17 @@ def _line(
     device: Any = None,
     requires_grad: bool = False,
 ) -> _Line:
-    wanted = _creation_options.as_dtype(dtype) or _creation_options.get_default_dtype()
+    wanted = _creation_options.get_default_dtype() if dtype is None else dtype
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     if layout is not strided:
         raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
     if wanted not in (float32, float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {wanted}")
+    if not isinstance(requires_grad, bool):
+        raise TypeError(
+            f"{name}(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}"
+        )
     return _Line(M, {"dtype": wanted, "device": device, "requires_grad": requires_grad})
 
 
@@ -176,3 +182,6 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options:
 def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """`general_cosine` of 0.3635819, 0.4891775, 0.1365995 and 0.0106411."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **options)
+
+
+_publish(globals(), {_name: _with_keywords(globals()[_name]) for _name in __all__})
