@@ -15,7 +15,7 @@ def target_of(device: Device) -> Target[Any]:
         return CpuTarget()
     if device.type == "meta":
         raise RuntimeError(
-            "compiled code was given tensors on the device 'meta', which have no elements to "
+            "compiled code has tensors on the device 'meta', which have no elements to "
             "compute with; call the function as it is (without compile) for shapes and dtypes"
         )
     from .cuda.target import CudaTarget

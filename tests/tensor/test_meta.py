@@ -63,11 +63,24 @@ def test_what_asks_for_elements_is_refused() -> None:
     with pytest.raises(RuntimeError, match="at least two devices, meta and cpu!"):
         x + tg.ones(3)
     with pytest.raises(RuntimeError, match="have no elements to compute with"):
-        tg.compile(lambda x: x + 1)(x)
+        tg.compile(lambda x: x + 1).explain(x)
     assert repr(x + tg.tensor(1.0)) == "tensor(..., device='meta', size=(3,))"
     assert x.is_meta and x.data_ptr() == 0 and x.get_device() == -1
     assert tg.ones(4, 6, device="meta")[1:, 2:].storage_offset() == 8
     assert x.copy_(tg.zeros(3)) is x and x.untyped_storage().nbytes() == 12
+
+
+def test_compiled_functions_give_shapes_and_types() -> None:
+    """And are not compiled; what asks for elements is refused as it is without compile."""
+    x = tg.ones(3, 4, device="meta", requires_grad=True)
+    for check in (False, True):
+        multiplied = tg.compile(lambda x: x @ x.mT, check=check)
+        assert multiplied(x).shape == (3, 3) and multiplied(x).requires_grad
+        assert multiplied(tg.ones(2, 1)).tolist() == [[1, 1], [1, 1]]
+        multiplied.assert_compiles(1)
+        with pytest.raises(NotImplementedError, match=r"\(nonzero\(\)"):
+            tg.compile(tg.nonzero, check=check)(x)
+    assert tg.compile(nn.Linear(4, 2, device="meta"))(x).is_meta
 
 
 def test_modules_without_memory() -> None:

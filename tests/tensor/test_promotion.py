@@ -159,3 +159,26 @@ def test_alpha_is_a_number_of_the_result() -> None:
     assert tg.equal(tg.add(~yes, yes, alpha=0), ~yes)
     half = tg.add(tg.ones(2, dtype=tg.float16), tg.tensor(3), alpha=2.5)
     assert half.dtype is tg.float16
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_factors_are_widened_before_they_are_multiplied(compiled: bool) -> None:
+    """Into the type of the result, in which they do not wrap or lose digits."""
+    narrow, wide, half = tg.tensor([100], dtype=tg.int8), tg.tensor([1]), tg.tensor([100.0]).half()
+    fraction = tg.tensor([0.1]).half()
+    tenth = fraction.double().item()
+    calls: dict[str, tuple[Callable[[], tg.Tensor], float]] = {
+        "add": (lambda: tg.add(wide, narrow, alpha=3), 301),
+        "sub": (lambda: tg.sub(wide, narrow, alpha=3), -299),
+        "rsub": (lambda: tg.rsub(narrow, wide, alpha=3), -299),
+        "add_": (lambda: wide.clone().add_(narrow, alpha=3), 301),
+        "add of halves": (lambda: tg.add(tg.ones(1).double(), fraction, alpha=3), 1 + 3 * tenth),
+        "addcmul": (lambda: tg.addcmul(wide, narrow, narrow, value=2), 20001),
+        "addcmul of floats": (lambda: tg.addcmul(half, narrow, narrow, value=0.5), 5100),
+        "addcdiv": (lambda: tg.addcdiv(tg.ones(1).double(), narrow, fraction), 1 + 100 / tenth),
+        "lerp": (lambda: tg.lerp(narrow, -narrow, tg.ones(1)), -100),
+        "lcm": (lambda: tg.lcm(narrow, tg.tensor([78], dtype=tg.int8)), 60),
+    }  # fmt: skip
+    for name, (call, wanted) in calls.items():
+        found = (tg.compile(call) if compiled else call)()
+        assert found.double().item() == pytest.approx(wanted, rel=1e-7), name

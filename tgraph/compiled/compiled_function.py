@@ -22,6 +22,7 @@ from ..core import pytree
 from ..core.anomaly import mode as anomaly
 from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
 from ..core.state import state
+from ..core.tensor import Tensor
 from ..core.trace_state import TraceError
 from ..runtime.garbage import no_collection
 from ..tracing.record_call import called
@@ -94,6 +95,8 @@ class CompiledFunction:
     def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if state.context is None and self.enabled and not anomaly.enabled:
             leaves, spec = self._flatten(args, kwargs)
+            if _lack_elements(leaves):
+                return self.function(*args, **kwargs)
             plan = self._plan_or_error(leaves, spec, (args, kwargs))
             from .check import run_checked
 
@@ -127,7 +130,7 @@ class CompiledFunction:
             if result is not MISS:
                 self._use(plan, spec)
                 return result
-        if sys.is_finalizing():  # no plans are made any more
+        if sys.is_finalizing() or _lack_elements(leaves):  # no plans are made
             return self._eager(leaves, given)
         try:
             plan = self._plan_or_error(leaves, spec, given)
@@ -446,6 +449,11 @@ class _Methods:
 
     def __deepcopy__(self, memo: Any) -> _Methods:
         return _Methods(None)
+
+
+def _lack_elements(leaves: Sequence[Any]) -> bool:
+    """Whether a call is given tensors on meta: there is nothing to compile, and no device to run."""
+    return any(isinstance(leaf, Tensor) and leaf._type.device.type == "meta" for leaf in leaves)
 
 
 def _refuse_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:

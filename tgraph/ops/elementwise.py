@@ -156,10 +156,10 @@ def _scaled(input: Operand, other: Operand, alpha: Scalar) -> Operand:
         return logical_and(other, alpha != 0)
     if not isinstance(other, Tensor):
         return other * alpha
-    # A tensor without dimensions keeps its say in the type of the sum.
     own = other._type.dtype
-    widens = own is bool_ or (dtype.is_differentiable and not own.is_differentiable)
-    return mul(cast(other, dtype) if widens else other, alpha)
+    if own.is_differentiable and own.itemsize > dtype.itemsize:
+        return mul(other, alpha)  # without dimensions: it is not rounded before it is multiplied
+    return mul(cast(other, dtype), alpha)
 
 
 @public(out=True)
@@ -646,13 +646,15 @@ def lerp(input: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """`input + weight * (end - input)`."""
     if isinstance(input, Tensor) and input._type.dtype is bool_:
         raise NotImplementedError("lerp is not implemented for bool; convert it with .float()")
-    return add(input, mul(weight, sub(end, input)))
+    input, end, promoted = promote("lerp", input, end, weight)
+    return add(input, mul(promoted if isinstance(weight, Tensor) else weight, sub(end, input)))
 
 
 @public(method=True, inplace=True, out=True)
 @planned
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """`input + value * tensor1 * tensor2`."""
+    input, tensor1, tensor2 = promote("addcmul", input, tensor1, tensor2)
     return add(input, _scaled(input, mul(tensor1, tensor2), +value))
 
 
@@ -660,6 +662,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 
 @planned
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """`input + value * tensor1 / tensor2`."""
+    input, tensor1, tensor2 = promote("addcdiv", input, tensor1, tensor2)
     return add(input, _scaled(input, div(tensor1, tensor2), +value))
 
 

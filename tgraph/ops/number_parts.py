@@ -278,4 +278,6 @@ def _lcm(x: Tensor, y: Tensor) -> Tensor:
     common = _gcd(x, y)
     none = e.eq(common, 0)
     quotient = e.div(x, e.where(none, 1, common), rounding_mode="trunc")
+    if x._type.dtype.itemsize < 4:  # the product of positive numbers wraps, as that of C's ints
+        return e.where(none, 0, e.mul(e.abs(quotient), e.abs(y)))
     return e.where(none, 0, e.abs(e.mul(quotient, y)))
