@@ -190,6 +190,15 @@ def module_function():
 
 
 @row
+def function_of_code_made_under_a_name_of_its_own():
+    names = {"rate": 2.0}
+    exec(compile("def scaled(x):\n    return x * rate", "<made by a library>", "exec"), names)
+    yield names["scaled"]
+    names["rate"] = 3.0
+    yield
+
+
+@row
 def module_attributes_by_vars():
     settings = _module("settings", rate=2.0)
     yield lambda x: x * vars(settings)["rate"]

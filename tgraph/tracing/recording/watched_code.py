@@ -28,15 +28,15 @@ _STANDARD = (
     os.path.dirname(os.__file__) + os.sep,
     os.path.join(sys.exec_prefix, sys.platlibdir, _LIBRARY) + os.sep,
 )
-# Where code is typed or made: at prompts, by exec and dataclasses.
-_MADE = ("<stdin", "<ipython", "<doctest", "<string", "<console", "<unknown", "<attrs")
 
 
 @functools.cache
 def is_constant_file(file: str) -> bool:
     """Whether code of a file is taken for constant."""
-    if file.startswith("<"):
-        return not file.startswith(_MADE)
+    if file.startswith(
+        "<"
+    ):  # no file: the interpreter's own, or typed at a prompt, or made by exec
+        return file.startswith("<frozen ")
     if is_internal(file):
         return not file.startswith(RECORDED_FILES)
     site = _SITE.match(file)
