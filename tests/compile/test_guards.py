@@ -294,6 +294,11 @@ def test_a_host_scalar_that_is_compared_is_fixed():
     assert reasons(function)[2] == "a setting changed: 0.5 -> 0.25"
 
 
+def test_a_graph_to_look_at_has_a_host_scalar_that_is_compared_as_it_is():
+    graph = tg.trace(lambda x: x if tg.tracing.host_scalar(lambda: 2.0) < 1 else -x, tg.ones(2))
+    assert "neg" in str(graph)
+
+
 def test_host_scalars_with_a_dtype_are_tensors():
     function = tg.compile(lambda x: tg.tracing.host_scalar(lambda: 0.5, tg.float64) * x)
     assert function(X).tolist() == [0.5, 1.0]

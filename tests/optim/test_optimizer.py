@@ -305,7 +305,13 @@ def test_repr():
 
 
 # Which of four parameters have gradients, step by step.
-PATTERNS = ["abcd abcd", "abcd ab cd abcd", "ab abc abcd acd", "abcd ab abcd bc d abcd"]
+PATTERNS = [
+    "abcd abcd",
+    "abcd ab ab abcd",
+    "abcd ab cd abcd",
+    "ab abc abcd acd",
+    "abcd ab abcd bc d abcd",
+]
 
 
 def update(optimizers, parameters, names):
@@ -347,6 +353,44 @@ def test_parameters_that_step_together_share_a_counter(pattern, way):
         assert counts[name].item() == sum(name in names for names in steps)
     if pattern == "abcd abcd":
         assert len(set(map(id, counts.values()))) == 1
+
+
+def test_steps_of_some_parameters_after_steps_of_all_are_compiled_together():
+    x, y = leaf(1.0), leaf(1.0)
+    optimizer = optim.Adam([x, y], lr=0.1)
+
+    @tg.compile
+    def steps():
+        update([optimizer], {"x": x, "y": y}, "xy")
+        update([optimizer], {"x": x, "y": y}, "x")
+
+    for number in (1, 2, 3):
+        steps()
+        counts = [optimizer.state[each]["step"].item() for each in (x, y)]
+        assert counts == [2 * number, number]
+
+
+def test_a_compiled_function_that_reads_a_state_whose_counters_part_is_refused():
+    x, y = leaf(1.0), leaf(1.0)
+    optimizer = optim.Adam([x, y], lr=0.1)
+
+    @tg.compile
+    def steps():
+        update([optimizer], {"x": x, "y": y}, "xy")
+        kept = [len(each) for each in optimizer.state.values()]
+        update([optimizer], {"x": x, "y": y}, "x")
+        return kept
+
+    with pytest.raises(tg.tracing.TraceError, match="call it once uncompiled"):
+        steps()
+
+
+def test_operations_of_a_graph_that_part_counters_are_refused():
+    x, y = leaf(1.0), leaf(1.0)
+    optimizer = optim.Adam([x, y], lr=0.1)
+    with tg.Graph(), pytest.raises(tg.tracing.TraceError, match="an optimizer of its own"):
+        optimizer.minimize((x * y).sum())
+        optimizer.minimize((x * x).sum())
 
 
 def test_the_step_is_counted_once_for_all_parameters():

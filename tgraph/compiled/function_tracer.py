@@ -9,7 +9,7 @@ from typing import Any
 
 from ..compiler.ir.dim import Dim, SizeGuard, SymInt
 from ..core import pytree
-from ..core.trace_state import Rewrite, Source, TraceError
+from ..core.trace_state import Rewrite, Source, TraceAgain, TraceError
 from ..core.traced_float import Specialize
 from ..runtime.records import NamedTuple
 from ..tracing.record_call import called, leaf_names, record_call
@@ -90,6 +90,7 @@ class FunctionTracer:
         rewritings = rewritings_of(self.function) if self.control_flow else None
         joined: dict[Dim, Dim] = {}
         asks_counts = False
+        begun = 0
         while True:
             fixed = self._fixed.setdefault(spec, set())
             places = self._places.take()
@@ -120,6 +121,10 @@ class FunctionTracer:
                 continue
             except Rewrite as asked:
                 rewritings = asked.rewritings
+                continue
+            except TraceAgain as asked:
+                begun += 1
+                asked.check(begun)
                 continue
             except Exception as error:
                 if trace.selections and not asks_counts and not isinstance(error, TraceError):

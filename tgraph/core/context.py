@@ -174,6 +174,12 @@ class Context:
         """See `tracing.host`."""
         return function()
 
+    def no_longer_used(self, tensor: Tensor) -> None:
+        """From now on another tensor is in the place of this one, which is state of the outside.
+
+        Raises TraceAgain where it was read already.
+        """
+
     def draw_from(self, generator: Any, device: Device = CPU) -> tuple[Tensor, Tensor]:
         """Key and counter of the next `random_bits` on `device`; `generator` goes on by one.
 

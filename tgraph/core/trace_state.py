@@ -31,6 +31,24 @@ class Rewrite(BaseException):
         self.rewritings = rewritings
 
 
+class TraceAgain(BaseException):
+    """Raised inside a trace that has to begin anew: state that it read is no longer in use.
+
+    No `Exception`, as Rewrite is none. `check` is for those who trace again: where the trace put
+    that state back, as the function reads it, too, it would come again and again.
+    """
+
+    LIMIT = 50
+
+    def check(self, number: int) -> None:
+        """Raise TraceError if this is one too many."""
+        if number >= self.LIMIT:
+            raise TraceError(
+                "the function reads the state of an optimizer of which it steps some parameters "
+                "together, and then without others, for the first time: call it once uncompiled"
+            ) from None
+
+
 class RecompileWarning(UserWarning):
     """A function is compiled again and again."""
 

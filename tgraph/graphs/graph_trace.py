@@ -76,6 +76,14 @@ class GraphTrace(DrawMarks, FirstValues):
         self.scopes_of_state = {}
         GRAPHS.add(self)
 
+    def no_longer_used(self, tensor: Tensor) -> None:
+        if id(tensor) in self.by_handle:
+            raise TraceError(
+                f"at {user_site()}, an optimizer steps some of the parameters that another "
+                "operation of this graph steps together. Each operation needs an optimizer of its "
+                "own, with the parameters that it steps."
+            )
+
     # --- leaving and entering again ---
 
     def enter(self) -> None:

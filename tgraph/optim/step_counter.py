@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..core.eager_context import current_context
 from ..core.grad_mode import no_grad
 from ..core.tensor import Storage, Tensor, storage_of
 from ..ops.creation import zeros
@@ -79,16 +80,21 @@ def share_counters(states: Iterable[State]) -> None:
 def part_counters(stepping: Sequence[State], waiting: Iterable[State]) -> bool:
     """New counters for states that share theirs with some that do not step. Whether there were any.
 
-    In a trace the new counter also takes over what the recorded steps before this have counted.
+    A trace that has counted steps with the shared ones begins anew, as later calls do not.
     """
     staying = {id(each["step"]) for each in waiting if "step" in each}
     parted: dict[int, Tensor] = {}
+    shared: dict[int, Tensor] = {}
     for each in stepping:
         counter = each.get("step")
         if id(counter) in staying:
             if id(counter) not in parted:
-                parted[id(counter)] = _copy_of(counter)
+                with suspend_tracing():
+                    parted[id(counter)] = counter.clone()
             each["step"] = parted[id(counter)]
+            shared[id(counter)] = counter
+    for counter in shared.values():
+        current_context().no_longer_used(counter)
     return bool(parted)
 
 

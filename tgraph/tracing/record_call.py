@@ -14,7 +14,8 @@ from ..core.dispatch import settled
 from ..core.eager_context import EAGER
 from ..core.state import state
 from ..core.tensor import Tensor
-from ..core.trace_state import Rewrite, Source, TraceError, TraceInput
+from ..core.trace_state import Rewrite, Source, TraceAgain, TraceError, TraceInput
+from ..core.traced_float import Specialize
 from ..runtime.records import record
 from .collector import Collector, Given, is_mutable
 from .recorded_call import Call
@@ -227,15 +228,22 @@ def traced_graph(
 ) -> TracedGraph:
     """The graph of a function called with `leaves`; see `tracing.trace`."""
     names, rewritings = leaf_names(function, spec), None
+    static: frozenset[Source] = frozenset()
+    begun = 0
     while True:
         recorder = Recorder()
-        trace = Trace(recorder.names, count=of_no_call)
+        trace = Trace(recorder.names, static, count=of_no_call)
         if rewritings is not None:
             trace.rewritings, recorder.rewritten = rewritings, rewritings.code_of
         try:
             call = record_call(function, leaves, spec, names, trace, recorder, gradients=False)
         except Rewrite as asked:
             rewritings = asked.rewritings
+        except Specialize as needed:
+            static |= needed.sources
+        except TraceAgain as asked:
+            begun += 1
+            asked.check(begun)
         else:
             selections = list(trace.selections.values())
             trace.sizes.is_over = False  # who looks at the graph may ask

@@ -34,6 +34,7 @@ from ..core.trace_state import (
     HandleState,
     HostRead,
     Source,
+    TraceAgain,
     TraceError,
     TraceInput,
 )
@@ -209,6 +210,10 @@ class Trace(BodyRecording):
         value = getter()
         self.static_reads.append((Source("host", getter), value, name))
         return value
+
+    def no_longer_used(self, tensor: Tensor) -> None:
+        if id(tensor) in self.by_handle:
+            raise TraceAgain
 
     # --- values ---
 
