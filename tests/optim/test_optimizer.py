@@ -404,6 +404,22 @@ def test_the_step_is_counted_once_for_all_parameters():
     assert text.count("pow x2") == 1 and text.count("pow") == 1, text
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_state_that_is_not_loaded_is_dropped(compiled):
+    x, y = leaf(1.0), leaf(1.0)
+    optimizer = optim.Adam([x, y], lr=0.1, amsgrad=True)
+    run = tg.compile(lambda: stepped(optimizer)) if compiled else lambda: stepped(optimizer)
+    run()
+    saved = copy.deepcopy(optimizer.state_dict())
+    del saved["state"][1], saved["state"][0]["max_exp_avg_sq"]
+    saved["param_groups"][0]["amsgrad"] = False
+    run()
+    optimizer.load_state_dict(saved)
+    assert [*optimizer.state] == [x] and "max_exp_avg_sq" not in optimizer.state[x]
+    run()
+    assert [optimizer.state[each]["step"].item() for each in (x, y)] == [2, 1]
+
+
 def test_loaded_counters_are_shared_where_they_are_equal():
     x, y, z = leaf(1.0), leaf(1.0), leaf(1.0)
     optimizer = optim.Adam([x, y, z], lr=0.1)

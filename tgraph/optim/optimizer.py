@@ -337,7 +337,8 @@ class Optimizer(Hooked):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over what `state_dict` gave, of this or another optimizer, ours or PyTorch's.
 
-        Tensors that are there already are written in place, so that compiled steps go on.
+        State that it does not have is dropped. Tensors that are there already are written in place,
+        so that compiled steps go on.
         """
         given: Any = dict(state_dict)
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
@@ -350,9 +351,12 @@ class Optimizer(Hooked):
         for own, new in zip(self.param_groups, saved, strict=True):
             parameters.update(zip(new["params"], own["params"], strict=True))
             own.update((key, deepcopy(new[key])) for key in new if key != "params")
+        before = dict(self.state)
+        self.state.clear()
         for key, values in given["state"].items():
             parameter = parameters[key]
-            _load_state(parameter, self.state[parameter], values)
+            own = self.state[parameter] = before.get(parameter, {})
+            _load_state(parameter, own, values)
         for group in self.param_groups:
             share_counters(self.state[each] for each in group["params"] if each in self.state)
         self._generation += 1
@@ -434,6 +438,8 @@ def _as_tensors(given: Any) -> tuple[list[Tensor], list[str]]:
 
 
 def _load_state(parameter: Tensor, own: dict[str, Any], given: Mapping[str, Any]) -> None:
+    for name in own.keys() - given.keys():
+        del own[name]
     for name, value in given.items():
         if name == "step" and isinstance(value, (int, float)):
             value = tensor(float(value), dtype=float32)
