@@ -542,6 +542,131 @@ def test_hooks_of_captured_tensors_run_inside():
     assert "and hooks" in function.compiles[1].reason
 
 
+@pytest.mark.parametrize("registered_before", [False, True])
+def test_a_hook_that_is_removed_inside_is_gone_behind_each_call(registered_before):
+    w = tg.ones(2, requires_grad=True)
+    if registered_before:
+        w.register_hook(lambda grad: grad).remove()
+
+    @tg.compile
+    def function():
+        hook = w.register_hook(lambda grad: grad * 10)
+        (w * 3).sum().backward()
+        hook.remove()
+
+    for calls in (1, 2, 3):
+        function()
+        assert w.grad.tolist() == [30 * calls, 30 * calls] and not w._hooks
+
+
+def test_a_hook_of_the_outside_is_not_removed_inside():
+    w = tg.ones(2, requires_grad=True)
+    hook = w.register_hook(lambda grad: grad * 10)
+
+    @tg.compile
+    def function():
+        (w * 3).sum().backward()
+        hook.remove()
+
+    with pytest.raises(tg.tracing.TraceError, match="removes a hook of `w`"):
+        function()
+
+
+def test_what_failed_after_new_memory_was_given_has_given_it():
+    w, x = tg.ones(2), tg.zeros(2)
+
+    @tg.compile
+    def function():
+        w.data = x + 5
+        x.add_(tg.ones(3))
+
+    with pytest.raises(RuntimeError):
+        function()
+    assert w.tolist() == [5, 5]
+
+
+# --- one tensor by several names -----------------------------------------------------------------
+
+
+def _gradient_of_captured(w, x):
+    return lambda q: tg.autograd.grad((q * x).sum() + (w * w * w).sum(), [w])[0]
+
+
+def _gradient_of_argument(w, x):
+    return lambda q: tg.autograd.grad((q * x).sum() + (w * w * w).sum(), [q])[0]
+
+
+def _backward(w, x):
+    def function(q):
+        w.grad = None
+        ((q * x).sum() + (w * w).sum()).backward()
+        return q.grad * 1
+
+    return function
+
+
+def _gradient_written(w, x):
+    def function(q):
+        q.grad = x * 2
+        return None if w.grad is None else w.grad * 3
+
+    return function
+
+
+def _flag(w, x):
+    def function(q):
+        w.requires_grad_(False)
+        return q * x
+
+    return function
+
+
+def _data(w, x):
+    def function(q):
+        w.data = x * 2
+        return q * 3
+
+    return function
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize(
+    "make",
+    [
+        _gradient_of_captured, _gradient_of_argument, _backward, _gradient_written, _flag, _data,
+    ],
+)  # fmt: skip
+def test_an_argument_may_be_a_tensor_that_the_function_knows(make, first):
+    seen = []
+    for compiled in (False, True):
+        w, other, x = tg.ones(3), tg.full((3,), 3.0), tg.full((3,), 2.0)
+        w.requires_grad_(), other.requires_grad_()
+        function = make(w, x)
+        run = tg.compile(function) if compiled else function
+        found = []
+        for number in range(first, first + 4):
+            try:
+                result = run((w, other)[number % 2])
+            except RuntimeError:
+                result = None
+            found.append(None if result is None else (result.tolist(), result.requires_grad))
+            grads = [None if each.grad is None else each.grad.tolist() for each in (w, other)]
+            found.append([*grads, w.tolist(), w.requires_grad])
+        seen.append(found)
+    assert seen[0] == seen[1]
+
+
+def test_two_arguments_may_become_one_tensor_of_which_gradients_are_asked():
+    @tg.compile
+    def gradient(a, b):
+        return tg.autograd.grad((a * a * b).sum(), [a])[0]
+
+    u, v = tg.ones(2, requires_grad=True), tg.full((2,), 3.0, requires_grad=True)
+    for a, b, expected in ((u, v, 6), (u, u, 3), (u, v, 6), (v, v, 27)):
+        assert gradient(a, b).tolist() == [expected, expected]
+    gradient.assert_compiles(2)
+
+
 # --- histories -----------------------------------------------------------------------------------
 
 

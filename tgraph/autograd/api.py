@@ -379,8 +379,8 @@ def _hooks_of(tensor: Tensor) -> dict[int, Any]:
     settled(tensor)
     record = tensor._record
     if record is None:
+        current_context().touch(tensor)
         if tensor._hooks is None:
-            current_context().touch(tensor)
             tensor._hooks = {}
         hooks: dict[int, Any] = tensor._hooks
         return hooks

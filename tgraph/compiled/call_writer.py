@@ -388,6 +388,7 @@ class CallWriter:
         for owner, was_none in self.call.grads_read:
             if was_none:
                 self._miss_unless(f"{self._owner(owner)}._grad is None")
+        self._identities()
         written = [write.input for write in self.call.effects.writes if write.output is not None]
         kinds = [entry.source.kind for entry in self.call.inputs]
         moving = [inputs[at] for at, kind in enumerate(kinds) if kind in ("argument", "grad")]
@@ -402,6 +403,33 @@ class CallWriter:
         together = "".join(f"{each}, " for each in moving)
         self.text.add(f"if clash(({together}), FIXED) and overlap(({mine}), ({rest})):")
         self.text.add("    return eager(leaves, given)")
+
+    def _identities(self) -> None:
+        """Where it counts which tensor one is: no argument may be another one, or one known inside.
+
+        The first would have to be recorded so. Of the second the call runs eagerly.
+        """
+        effects = self.call.effects
+        if not self.call.by_identity:
+            return
+        anyway = effects.flags or effects.replaced
+        given = [
+            f"id(a{position})" for position, leaf in enumerate(self.leaves)
+            if isinstance(leaf, Tensor) and self._same_as[position] == position
+            and (anyway or leaf._requires_grad)
+        ]  # fmt: skip
+        ids = ", ".join(given)
+        if len(given) > 1:
+            self._miss_unless(f"len({{{ids}}}) == {len(given)}")
+        sources = [entry.source for entry in self.call.inputs]
+        owners = (*self.call.grads_read, *effects.grads, *effects.flags, *effects.replaced)
+        sources += [owner for owner, _ in owners if isinstance(owner, Source)]
+        known = [each.key for each in sources if each.kind == "captured"]
+        known += self.call.trace.views
+        if given and known:
+            met = self.text.const({id(each): each for each in known})
+            self.text.add(f"if not {met}.keys().isdisjoint(({ids},)):")
+            self.text.add("    return eager(leaves, given)")
 
     def _has_effects(self) -> bool:
         effects = self.call.effects

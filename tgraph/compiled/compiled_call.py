@@ -265,7 +265,8 @@ class CompiledCall:
                 return f"whether `{name}` is a certain other tensor changed"
         inputs = self.call.inputs
         writes = self.call.effects.writes
-        if not any(inputs[write.input].source.kind == "argument" for write in writes):
+        written = any(inputs[write.input].source.kind == "argument" for write in writes)
+        if not written and not self.call.by_identity:
             return None
         for other in range(position):
             if leaves[other] is leaves[position] and self._same_as[other] != same:

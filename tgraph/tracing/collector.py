@@ -334,6 +334,7 @@ class Collector:
 
     def effects(self) -> Effects:
         trace, found = self.trace, Effects()
+        found.differentiates = trace.differentiates
         self._check_hooks()
         found.grads.extend(self._grads)
         for tensor in list(trace.replaced.tensors.values()):
@@ -356,7 +357,7 @@ class Collector:
         return found
 
     def _check_hooks(self) -> None:
-        """TraceError for a hook on a leaf of the outside, which would not be there after a call."""
+        """TraceError for hooks of leaves of the outside that a call would have to add or remove."""
         trace = self.trace
         hooks = [(each.tensor, each.hooks_held) for each in trace.journal.values()]
         for entry in trace.inputs:
@@ -374,6 +375,12 @@ class Collector:
                     "tensor of the outside, which each call would have to do anew. Register it "
                     "outside of the compiled function, or at a result of an operation, or "
                     "remove() it before the function ends."
+                )
+            if tensor._record is None and not now.keys() >= (before or {}).keys():
+                raise TraceError(
+                    f"a compiled function removes a hook of `{trace.name_of(tensor)}`, a tensor of "
+                    "the outside, which each call would have to do anew. Remove it outside of the "
+                    "compiled function."
                 )
 
     def _grad(self, owner: Tensor, found: Effects) -> None:

@@ -119,6 +119,8 @@ class Effects:
     generators: list[tuple[Any, int, int | None, int | None]] = field(default_factory=list)
     # Python objects written into
     changes: list[Change] = field(default_factory=list)
+    # Whether gradients were computed while the function ran
+    differentiates: bool = False
 
 
 @record(eq=False, frozen=False)
@@ -162,6 +164,13 @@ class Call:
         """Output number -> the input whose memory it is written into."""
         writes = self.effects.writes
         return {write.output: write.input for write in writes if write.output is not None}
+
+    @property
+    def by_identity(self) -> bool:
+        """Whether more counts of a tensor than what is in its memory: which one it is."""
+        effects = self.effects
+        found = self.grads_read or effects.grads or effects.flags or effects.replaced
+        return effects.differentiates or bool(found)
 
 
 def follows_its_base(tensor: Tensor) -> bool:

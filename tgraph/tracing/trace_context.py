@@ -97,6 +97,7 @@ class Trace(BodyRecording):
         self.host_reads: list[Source] = []
         self.static_reads: list[tuple[Source, Any, str]] = []  # the last is a name for it
         self.last_token: Node | None = None  # of the last ordered host call
+        self.differentiates = False
         self.where: Provenance | None = None
         self._serials = itertools.count(1)
         self._taken: dict[str, int] = {}
@@ -543,14 +544,20 @@ class Trace(BodyRecording):
         if access.read or access.written:
             return tensor._grad
         access.read = True
-        given = self.arguments.get(id(tensor))
-        grad = (tensor if given is None else given)._grad
+        grad = self._gradient_as_it_came(tensor)
         access.was_none = grad is None
         if grad is not None:
             owner = self.owner(tensor)
             grad = self.argument(Source("grad", owner), grad, f"{self.name_of(tensor)}.grad")
         tensor._grad = grad
         return grad
+
+    def _gradient_as_it_came(self, tensor: Tensor) -> Tensor | None:
+        given = self.arguments.get(id(tensor))
+        if given is None:
+            return tensor._grad
+        before = self.journal.get(id(given))  # the function may know it by itself, too
+        return given._grad if before is None else before.grad
 
     def write_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
         if type(tensor._value) is not Node or tensor._value not in self._own:
@@ -572,6 +579,7 @@ class Trace(BodyRecording):
         return self.names.get(id(tensor), "captured")
 
     def backward_of(self, site: Site | None) -> None:
+        self.differentiates = True
         self.where = None if site is None else self._provenance(site)._replace(backward=True)
 
     # --- randomness ---
@@ -615,7 +623,7 @@ class Trace(BodyRecording):
 
     def has_written(self) -> bool:
         """Whether eager code would have left something behind by now."""
-        if self.draws.generators or self.last_token is not None:
+        if self.draws.generators or self.replaced.tensors or self.last_token is not None:
             return True
         if any(access.written for access in self.grads.values()):
             return True
