@@ -452,7 +452,7 @@ class _Methods:
 
 
 def _lack_elements(leaves: Sequence[Any]) -> bool:
-    """Whether a call is given tensors on meta: there is nothing to compile, and no device to run."""
+    """Whether a call is given tensors on meta, for which there is nothing to compile."""
     return any(isinstance(leaf, Tensor) and leaf._type.device.type == "meta" for leaf in leaves)
 
 

@@ -23,9 +23,11 @@ from .tensor import Tensor
 
 _SCALARS = (bool, int, float, complex, np.generic)
 _SEQUENCES = ("Ints", "Sizes", "Dims", "_Dims", "_Sizes", "Sequence[int]")
-_FREE = ("inplace", "reduction", "mode", "compute_mode", "padding_mode", "return_indices",
-         "size_average", "reduce", "recompute_scale_factor", "sym")  # fmt: skip
-"""At which PyTorch's functions look themselves, for truth or a name."""
+_NAMES = ("reduction", "mode", "compute_mode", "padding_mode")
+_FLAGS = (
+    "inplace", "return_indices", "size_average", "reduce", "recompute_scale_factor", "sym",
+)  # fmt: skip
+"""At which PyTorch's functions look themselves, for a name or for truth."""
 _MOST_CALLS = 256  # forms of calls that a function keeps
 
 
@@ -212,7 +214,8 @@ def known_annotations(function: Callable[..., Any]) -> dict[str, tuple[str, ...]
     found = {}
     for name in names:
         atoms = tuple(str(function.__annotations__.get(name, "Any")).split(" | "))
-        if name not in _FREE and all(each in _FITS for each in atoms):
+        free = name in _NAMES or (name in _FLAGS and "bool" in atoms)
+        if not free and all(each in _FITS for each in atoms):
             found[name] = atoms
     return found
 
