@@ -7,17 +7,25 @@ installed, writes what PyTorch does with each, and where tgraph does something e
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import tgraph as tg
 from tests.sampling import sampled
+from tgraph.core.trace_state import TraceError
 from tools.conformance.malformed import cases, difference, forms_of, ours, table
 
 DATA = Path(__file__).parent / "data"
 TABLE = table(DATA / "malformed.txt")
 CASES = [(TABLE[key], record) for key, record in cases(DATA / "conformance.npz") if key in TABLE]
 PARTS = 4
+MEMORY = {"resize_", "resize_as_"}
+"""Operations that a trace refuses whatever they are given: it has no memory to resize."""
+EMPTY = {"put", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add"}
+"""Operations that compiled code does not run where the result has no elements."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -30,3 +38,38 @@ def test_malformed_calls(part: int) -> None:
         if (other := difference(line.theirs, found)) != line.ours:
             wrong.append(f"{line.key}: {other}, not {line.ours}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_malformed_calls_compiled() -> None:
+    """They raise what they raise eagerly, or give the same numbers."""
+    calls = [(record, each) for _, record in CASES for each in forms_of(record)]
+    wrong = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for record, form in sampled(calls, 67, 5):
+            eager, compiled = ours(record, form), ours(record, form, compiled=True)
+            if record.name in MEMORY or isinstance(compiled[1], TraceError):
+                continue
+            if eager[0][0] != compiled[0][0] and not (
+                record.name in EMPTY and "without elements" in form.text
+            ):
+                wrong.append(f"{record.name} {form.text}: {eager}, compiled {compiled}")
+            elif eager[0].islower():
+                unlike = _unlike(eager[1], compiled[1])
+                wrong += [f"{record.name} {form.text}: {each}" for each in unlike]
+    assert not wrong, "\n".join(wrong)
+
+
+def _unlike(one: Any, other: Any) -> Iterator[str]:
+    """Which tensors of results are not close."""
+    if isinstance(one, (list, tuple)):
+        for pair in zip(one, other, strict=True):
+            yield from _unlike(*pair)
+    elif isinstance(one, tg.Tensor) and not one.is_meta:
+        loose = (
+            {"rtol": 1e-2, "atol": 1e-3} if one.dtype.itemsize < 4 else {"rtol": 1e-4, "atol": 1e-5}
+        )
+        try:
+            tg.testing.assert_close(other, one, equal_nan=True, **loose)
+        except AssertionError as error:
+            yield str(error)
