@@ -70,6 +70,15 @@ def test_what_asks_for_elements_is_refused() -> None:
     assert x.copy_(tg.zeros(3)) is x and x.untyped_storage().nbytes() == 12
 
 
+def test_assert_close_compares_shapes_and_types() -> None:
+    x = tg.ones(3, device="meta")
+    tg.testing.assert_close(x, tg.zeros(3, device="meta"))
+    for other in (tg.ones(2, device="meta"), tg.ones(3)):
+        with pytest.raises(AssertionError, match="for attribute"):
+            tg.testing.assert_close(x, other)
+    tg.testing.assert_close(x, tg.ones(3), check_device=False)
+
+
 def test_compiled_functions_give_shapes_and_types() -> None:
     """And are not compiled; what asks for elements is refused as it is without compile."""
     x = tg.ones(3, 4, device="meta", requires_grad=True)
