@@ -130,8 +130,8 @@ def dtype_named(name: str) -> DType:
 
 
 def from_numpy_dtype(numpy_dtype: Any) -> DType:
-    """The DType of a NumPy dtype; TypeError for types that tensors cannot hold."""
-    found = _BY_NUMPY.get(numpy_dtype)
+    """The DType of a NumPy dtype or its name; TypeError for types that tensors cannot hold."""
+    found = _BY_NUMPY.get(numpy_dtype) or _BY_NAME.get(numpy_dtype)
     if found is not None:
         return found
     native = np.dtype(numpy_dtype).newbyteorder("=")

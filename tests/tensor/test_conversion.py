@@ -138,3 +138,18 @@ def test_limits() -> None:
         tg.finfo(tg.int8)
     with pytest.raises(TypeError, match="requires an integer"):
         tg.iinfo(tg.float32)
+
+
+def test_names_and_numpy_types_stand_for_dtypes() -> None:
+    """Wherever a dtype is taken; what names none is refused by its type, as there."""
+    x = tg.ones(2)
+    for dtype, other in ((tg.float64, "float64"), (tg.float64, float), (tg.bfloat16, "bfloat16"),
+                         (tg.int16, np.int16), (tg.int32, np.dtype("int32"))):  # fmt: skip
+        for call in (
+            lambda dtype: tg.ones(2, dtype=dtype),
+            lambda dtype: x.sum(dtype=dtype),
+            tg.compile(lambda dtype: x.cumsum(0, dtype=dtype)),
+        ):
+            assert call(other).dtype is call(dtype).dtype is dtype
+    with pytest.raises(TypeError, match="argument 'dtype' must be dtype, not str"):
+        x.sum(dtype="number")

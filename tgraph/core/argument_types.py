@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from ..compiler.ir.shapes import are_plain
-from ..runtime.dtypes import DType, from_numpy_dtype
+from ..runtime.dtypes import ALL_DTYPES, DType, from_numpy_dtype
 from ..runtime.records import NamedTuple
 from .memory_format import MemoryFormat
 from .state import state
 from .tensor import Tensor
 
 _SCALARS = (bool, int, float, complex, np.generic)
+_DTYPE_NAMES = frozenset(each.name for each in ALL_DTYPES)
 _SEQUENCES = ("Ints", "Sizes", "Dims", "_Dims", "_Sizes", "Sequence[int]")
 _NAMES = ("reduction", "mode", "compute_mode", "padding_mode")
 _FLAGS = (
@@ -69,7 +70,7 @@ def _is_dtype(value: Any) -> bool:
 
 def _names_dtype(value: Any) -> bool:
     """Whether Python or NumPy has it in the place of a dtype: `float` is float64, as in PyTorch."""
-    return isinstance(value, (type, np.dtype))
+    return isinstance(value, (type, np.dtype)) or (isinstance(value, str) and value in _DTYPE_NAMES)
 
 
 _FITS: dict[str, tuple[Callable[[Any], bool], str]] = {

@@ -33,9 +33,7 @@ _STANDARD = (
 @functools.cache
 def is_constant_file(file: str) -> bool:
     """Whether code of a file is taken for constant."""
-    if file.startswith(
-        "<"
-    ):  # no file: the interpreter's own, or typed at a prompt, or made by exec
+    if file.startswith("<"):  # no file: typed at a prompt, made by exec, or the interpreter's own
         return file.startswith("<frozen ")
     if is_internal(file):
         return not file.startswith(RECORDED_FILES)
