@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -547,3 +548,51 @@ def test_random_programs_are_the_same_compiled(seed: int) -> None:
 
     for found, wanted in zip(results(tg.compile(program)), results(program), strict=True):
         assert_near(found, wanted, 1e5, str(choices))
+
+
+OF_REAL_NUMBERS = (
+    *(f"special.{name}" for name in (
+        "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "digamma", "erfc", "erfcx",
+        "erfinv", "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr", "ndtr", "ndtri",
+        "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
+        "scaled_modified_bessel_k1",
+    )),
+    *(f"special.{name}" for name in (
+        "gammainc", "gammaincc", "zeta", "chebyshev_polynomial_t", "hermite_polynomial_h",
+        "laguerre_polynomial_l", "legendre_polynomial_p", "shifted_chebyshev_polynomial_t",
+    )),
+    "bucketize", "searchsorted",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_REAL_NUMBERS)
+def test_functions_of_real_numbers_refuse_complex_ones(name: str) -> None:
+    """They would be those of the real parts."""
+    function, x = getter(name), tg.tensor([0.5 + 0.3j, 1.7 - 0.4j])
+    count = 1 if name in OF_REAL_NUMBERS[:21] else 2
+    for call in (function, tg.compile(function)):
+        with pytest.raises(NotImplementedError, match="complex"):
+            call(*[x] * count)
+
+
+def getter(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = attrgetter(name)(tg)
+    return found
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace"])
+def test_numbers_between_complex_ends(name: str) -> None:
+    make = getattr(tg, name)
+    for call in (make, tg.compile(make)):
+        found = call(0.5j, 2, 3)
+        wanted = getattr(np, name)(0.5j, 2, 3).astype(np.complex64)
+        assert_near(found.numpy(), wanted)
+        with pytest.raises(RuntimeError, match="complex ends"):
+            call(0.5j, 2, 3, dtype=tg.float32)
+
+
+def test_normal_numbers_have_the_type_of_their_mean() -> None:
+    for mean in (tg.ones(3, dtype=tg.float16), tg.ones(3) + 1j):
+        found = tg.normal(mean, tg.ones(3, dtype=tg.float64))
+        assert found.dtype is mean.dtype
+    assert tg.normal(0.0, 1.0, (8,), dtype=tg.complex64).imag.abs().max() > 0

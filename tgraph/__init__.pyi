@@ -452,9 +452,9 @@ def any(
     out: _Tensor | None = None,
 ) -> _Tensor: ...
 def arange(
-    start: _Any = None,
-    end: _Any = None,
-    step: _Any = 1,
+    start: _Scalar | None = None,
+    end: _Scalar | None = None,
+    step: _Scalar = 1,
     *,
     dtype: _Any = None,
     device: _DeviceLike = None,
@@ -555,7 +555,7 @@ def broadcast_shapes(*shapes: _builtins.int | _Sequence[_builtins.int]) -> _Size
 def broadcast_tensors(*tensors: _Tensor) -> _builtins.tuple[_Tensor, ...]: ...
 def broadcast_to(input: _Tensor, size: _Sequence[_builtins.int]) -> _Tensor: ...
 def bucketize(
-    input: _Any,
+    input: _Tensor | _Scalar,
     boundaries: _Tensor,
     *,
     out_int32: _builtins.bool = False,
@@ -710,8 +710,22 @@ def empty(
     out: _Tensor | None = None,
 ) -> _Tensor: ...
 def empty_like(input: _Tensor, **options: _Any) -> _Tensor: ...
-def empty_permuted(size: _Any, physical_layout: _Any, **options: _Any) -> _Tensor: ...
-def empty_strided(size: _Any, stride: _Any, **options: _Any) -> _Tensor: ...
+def empty_permuted(
+    size: _Sequence[_builtins.int],
+    physical_layout: _Sequence[_builtins.int],
+    *,
+    dtype: _Any = None,
+    device: _DeviceLike = None,
+    requires_grad: _builtins.bool = False,
+) -> _Tensor: ...
+def empty_strided(
+    size: _Sequence[_builtins.int],
+    stride: _Sequence[_builtins.int],
+    *,
+    dtype: _Any = None,
+    device: _DeviceLike = None,
+    requires_grad: _builtins.bool = False,
+) -> _Tensor: ...
 def eq(input: _Operand, other: _Operand, *, out: _Tensor | None = None) -> _Tensor: ...
 def equal(input: _Tensor, other: _Tensor) -> _builtins.bool: ...
 def erf(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
@@ -890,8 +904,8 @@ def isclose(
 ) -> _Tensor: ...
 def isfinite(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def isin(
-    elements: _Any,
-    test_elements: _Any,
+    elements: _Tensor | _Scalar,
+    test_elements: _Tensor | _Scalar,
     *,
     assume_unique: _builtins.bool = False,
     invert: _builtins.bool = False,
@@ -938,8 +952,8 @@ def lerp(
 ) -> _Tensor: ...
 def lgamma(input: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
 def linspace(
-    start: _Any,
-    end: _Any,
+    start: _Tensor | _Scalar,
+    end: _Tensor | _Scalar,
     steps: _builtins.int,
     *,
     dtype: _Any = None,
@@ -982,8 +996,8 @@ def logit(
     input: _Tensor, eps: _builtins.float | None = None, *, out: _Tensor | None = None
 ) -> _Tensor: ...
 def logspace(
-    start: _Any,
-    end: _Any,
+    start: _Tensor | _Scalar,
+    end: _Tensor | _Scalar,
     steps: _builtins.int,
     base: _builtins.float = 10.0,
     *,
@@ -1140,8 +1154,8 @@ def norm(
 ) -> _Tensor: ...
 def norm_except_dim(v: _Tensor, pow: _builtins.int = 2, dim: _builtins.int = 0) -> _Tensor: ...
 def normal(
-    mean: _Any,
-    std: _Any = 1.0,
+    mean: _Tensor | _builtins.float,
+    std: _Tensor | _builtins.float = 1.0,
     size: _Any = None,
     *,
     generator: _Generator | None = None,
@@ -1395,7 +1409,7 @@ def stack(
 ) -> _Tensor: ...
 def std(
     input: _Tensor,
-    dim: _Any = None,
+    dim: _builtins.bool | _builtins.int | _Sequence[_builtins.int] | None = None,
     unbiased: _builtins.bool | None = None,
     keepdim: _builtins.bool = False,
     *,
@@ -1404,7 +1418,7 @@ def std(
 ) -> _Tensor: ...
 def std_mean(
     input: _Tensor,
-    dim: _Any = None,
+    dim: _builtins.bool | _builtins.int | _Sequence[_builtins.int] | None = None,
     unbiased: _builtins.bool | None = None,
     keepdim: _builtins.bool = False,
     *,
@@ -1557,7 +1571,7 @@ def vander(
 ) -> _Tensor: ...
 def var(
     input: _Tensor,
-    dim: _Any = None,
+    dim: _builtins.bool | _builtins.int | _Sequence[_builtins.int] | None = None,
     unbiased: _builtins.bool | None = None,
     keepdim: _builtins.bool = False,
     *,
@@ -1566,7 +1580,7 @@ def var(
 ) -> _Tensor: ...
 def var_mean(
     input: _Tensor,
-    dim: _Any = None,
+    dim: _builtins.bool | _builtins.int | _Sequence[_builtins.int] | None = None,
     unbiased: _builtins.bool | None = None,
     keepdim: _builtins.bool = False,
     *,

@@ -60,6 +60,10 @@ def _are_ints(value: Any) -> bool:
     return _is_int(value) or not isinstance(value, (str, dict, set, Tensor, *_SCALARS))
 
 
+def _are_sizes(value: Any) -> bool:
+    return _are_ints(value) and not _is_int(value)
+
+
 def _are_tensors(value: Any) -> bool:
     return not isinstance(value, (str, dict, set, *_SCALARS))
 
@@ -85,6 +89,7 @@ _FITS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "MemoryFormat": (lambda value: isinstance(value, MemoryFormat), "memory_format"),
     "Sequence[Tensor]": (_are_tensors, "tuple of Tensors"),
     **dict.fromkeys(_SEQUENCES, (_are_ints, "int or tuple of ints")),
+    "Sequence[int]": (_are_sizes, "tuple of ints"),
 }
 
 

@@ -57,9 +57,9 @@ _OF_ONE: dict[str, dict[str, str | None]] = {
     "uniform_": {"from": "a", "to": "b"},
 }
 _MAKES = """
-    arange empty empty_like eye full full_like linspace logspace new_empty new_full new_ones
-    new_zeros ones ones_like rand rand_like randint randint_like randn randn_like randperm zeros
-    zeros_like range tril_indices triu_indices from_file"""
+    arange empty empty_like empty_permuted empty_strided eye full full_like linspace logspace
+    new_empty new_full new_ones new_zeros ones ones_like rand rand_like randint randint_like randn
+    randn_like randperm zeros zeros_like range tril_indices triu_indices from_file"""
 _OF_SPARSE = "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor"
 _OF_A_MATRIX = """
     cholesky cholesky_ex cond eig eigh eigvals eigvalsh ldl_factor ldl_factor_ex matrix_norm

@@ -207,6 +207,20 @@ def as_float(x: Any, operation: str) -> Tensor:
     return cast(tensor, promotion.default_dtype)
 
 
+def as_real_float(x: Any, operation: str) -> Tensor:
+    """`as_float` for a function of real numbers alone: NotImplementedError for complex ones."""
+    tensor = as_float(x, operation)
+    refuse_complex(operation, tensor)
+    return tensor
+
+
+def promote_real_float(operation: str, *operands: Any) -> tuple[Tensor, ...]:
+    """`promote_float` for a function of real numbers alone."""
+    promoted = promote_float(operation, *operands)
+    refuse_complex(operation, *promoted)
+    return promoted
+
+
 def widened(x: Tensor) -> Tensor:
     """16-bit floats as float32: what takes several steps is computed so, and rounded once."""
     return cast(x, x._type.dtype.compute)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..core.composite import composite
-from ..core.operands import as_float, cast
+from ..core.operands import as_real_float, cast
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
@@ -126,7 +126,7 @@ def modified_bessel_k0(input: Tensor) -> Tensor:
     >>> tg.special.modified_bessel_k0(tg.tensor([1.0, 2.0]))
     tensor([0.4210, 0.1139])
     """
-    return _k0(as_float(input, "modified_bessel_k0"))
+    return _k0(as_real_float(input, "modified_bessel_k0"))
 
 
 @composite("modified_bessel_k0")
@@ -148,7 +148,7 @@ def modified_bessel_k1(input: Tensor) -> Tensor:
     >>> tg.special.modified_bessel_k1(tg.tensor([1.0, 2.0]))
     tensor([0.6019, 0.1399])
     """
-    return _k1(as_float(input, "modified_bessel_k1"))
+    return _k1(as_real_float(input, "modified_bessel_k1"))
 
 
 @composite("modified_bessel_k1")
@@ -170,7 +170,7 @@ def scaled_modified_bessel_k0(x: Tensor) -> Tensor:
     >>> tg.special.scaled_modified_bessel_k0(tg.tensor([1.0, 1000.0]))
     tensor([1.1445, 0.0396])
     """
-    return _k0e(as_float(x, "scaled_modified_bessel_k0"))
+    return _k0e(as_real_float(x, "scaled_modified_bessel_k0"))
 
 
 @composite("scaled_modified_bessel_k0")
@@ -192,7 +192,7 @@ def scaled_modified_bessel_k1(x: Tensor) -> Tensor:
     >>> tg.special.scaled_modified_bessel_k1(tg.tensor([1.0, 1000.0]))
     tensor([1.6362, 0.0396])
     """
-    return _k1e(as_float(x, "scaled_modified_bessel_k1"))
+    return _k1e(as_real_float(x, "scaled_modified_bessel_k1"))
 
 
 @composite("scaled_modified_bessel_k1")
@@ -219,7 +219,7 @@ def airy_ai(x: Tensor) -> Tensor:
     >>> tg.special.airy_ai(tg.tensor([0.0, 1.0]))
     tensor([0.3550, 0.1353])
     """
-    return _airy_ai(as_float(x, "airy_ai"))
+    return _airy_ai(as_real_float(x, "airy_ai"))
 
 
 @planned

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..compiler.ir import TensorType
 from ..core.composite import composite
-from ..core.operands import as_float, cast
+from ..core.operands import as_real_float, cast
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -104,7 +104,7 @@ def i0(input: Tensor) -> Tensor:
     >>> tg.i0(tg.tensor([0.0, 1.0]))
     tensor([1.0000, 1.2661])
     """
-    return _i0(as_float(input, "i0"))
+    return _i0(as_real_float(input, "i0"))
 
 
 @composite("i0")
@@ -126,7 +126,7 @@ def i0e(input: Tensor) -> Tensor:
     >>> tg.special.i0e(tg.tensor([0.0, 1.0]))
     tensor([1.0000, 0.4658])
     """
-    return _i0e(as_float(input, "i0e"))
+    return _i0e(as_real_float(input, "i0e"))
 
 
 @composite("i0e")
@@ -148,7 +148,7 @@ def i1(input: Tensor) -> Tensor:
     >>> tg.special.i1(tg.tensor([0.0, 1.0]))
     tensor([0.0000, 0.5652])
     """
-    return _i1(as_float(input, "i1"))
+    return _i1(as_real_float(input, "i1"))
 
 
 @composite("i1")
@@ -166,7 +166,7 @@ def _i1_vjp(g: Tensor, out: Tensor, x: Tensor) -> Tensor:
 
 def i1e(input: Tensor) -> Tensor:
     """exp(-|x|) * i1(x)."""
-    return _i1e(as_float(input, "i1e"))
+    return _i1e(as_real_float(input, "i1e"))
 
 
 @composite("i1e")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from ..compiler.ir import TensorType
 from ..core.composite import composite
-from ..core.operands import as_float, cast
+from ..core.operands import as_float, as_real_float, cast
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..core.vjp_rules import OUTPUT, input_vjp
@@ -139,7 +139,7 @@ def bessel_j0(input: Tensor) -> Tensor:
     >>> tg.special.bessel_j0(tg.tensor([0.0, 1.0]))
     tensor([1.0000, 0.7652])
     """
-    return _j0(as_float(input, "bessel_j0"))
+    return _j0(as_real_float(input, "bessel_j0"))
 
 
 @composite("bessel_j0")
@@ -161,7 +161,7 @@ def bessel_j1(input: Tensor) -> Tensor:
     >>> tg.special.bessel_j1(tg.tensor([0.0, 1.0]))
     tensor([0.0000, 0.4401])
     """
-    return _j1(as_float(input, "bessel_j1"))
+    return _j1(as_real_float(input, "bessel_j1"))
 
 
 @composite("bessel_j1")
@@ -214,7 +214,7 @@ def bessel_y0(input: Tensor) -> Tensor:
     >>> tg.special.bessel_y0(tg.tensor([1.0, 2.0]))
     tensor([0.0883, 0.5104])
     """
-    return _y0(as_float(input, "bessel_y0"))
+    return _y0(as_real_float(input, "bessel_y0"))
 
 
 @composite("bessel_y0")
@@ -236,7 +236,7 @@ def bessel_y1(input: Tensor) -> Tensor:
     >>> tg.special.bessel_y1(tg.tensor([1.0, 2.0]))
     tensor([-0.7812, -0.1070])
     """
-    return _y1(as_float(input, "bessel_y1"))
+    return _y1(as_real_float(input, "bessel_y1"))
 
 
 @composite("bessel_y1")

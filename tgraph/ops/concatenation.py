@@ -170,6 +170,8 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
             "tensor"
         )
+    if any(type(count) is int and count < 0 for count in counts):
+        raise RuntimeError(f"repeat(): expected counts of at least 0, got {list(counts)}")
     sizes = (1,) * lead + shape
     spread = apply(p.reshape, input, shape=tuple(part for size in sizes for part in (1, size)))
     wide = tuple(part for pair in zip(counts, sizes) for part in pair)

@@ -60,29 +60,58 @@ def to(
     `tgraph.cuda.synchronize()` the elements of one from a device are there, and what a pinned
     tensor gave to a device may be overwritten. Without it both hold at once.
     """
-    flags = [each for each in args if isinstance(each, bool)]  # non_blocking, copy: by position
-    non_blocking = flags[0] if flags else non_blocking
-    copy = flags[1] if len(flags) > 1 else copy
-    for each in args:
-        if isinstance(each, Tensor):
-            dtype, device = each._type.dtype, each._type.device
-        elif isinstance(each, bool):
-            continue
-        elif isinstance(each, (str, int, Device)):
-            device = each
-        else:
-            dtype = each
+    if args:
+        place, kind, flags = _by_position(args)
+        device, dtype = device if place is None else place, dtype if kind is None else kind
+        non_blocking, copy = (*flags, *(non_blocking, copy)[len(flags) :])
     wanted = as_dtype(dtype) or self._type.dtype
     there = self._type.device if device is None else as_device(device)
     if memory_format not in (None, preserve_format):
         if copy and there == self._type.device and wanted is self._type.dtype:
             return clone(self, memory_format=memory_format)
-        return contiguous(to(self, wanted, there, non_blocking), memory_format=memory_format)
+        return contiguous(
+            to(self, dtype=wanted, device=there, non_blocking=non_blocking),
+            memory_format=memory_format,
+        )
     if there != self._type.device:
         return _moved(self, wanted, there, non_blocking)
     if wanted is self._type.dtype:
         return apply(p.copy, self) if copy else self
     return cast(self, wanted)
+
+
+def _by_position(args: tuple[Any, ...]) -> tuple[Any, Any, tuple[bool, ...]]:
+    """The device, the dtype and the flags that are meant; TypeError where one has no place."""
+    first, *rest = args
+    device = dtype = None
+    if isinstance(first, bool):
+        rest.insert(0, first)
+    elif isinstance(first, Tensor):
+        dtype, device = first._type.dtype, first._type.device
+    elif first is None or isinstance(first, (str, Device)) or type(first) is int:
+        device = first
+        if rest and not isinstance(rest[0], bool):
+            dtype = _as_kind(rest.pop(0), 2)
+    else:
+        dtype = _as_kind(first, 1)
+    for each in rest:
+        if not isinstance(each, bool):
+            raise TypeError(
+                "to(): behind a dtype, a device or a tensor stand non_blocking and copy, which "
+                f"must be bool, not {type(each).__name__}"
+            )
+    if len(rest) > 2:
+        raise TypeError(f"to() takes at most 4 positional arguments, but {len(args)} were given")
+    return device, dtype, tuple(rest)
+
+
+def _as_kind(value: Any, position: int) -> DType | None:
+    if isinstance(value, (bool, int, float, complex, list, tuple, Tensor)):
+        raise TypeError(
+            f"to(): argument 'dtype' (position {position}) must be a dtype, not "
+            f"{type(value).__name__}"
+        )
+    return as_dtype(value)
 
 
 def _moved(x: Tensor, dtype: DType, device: Device, non_blocking: bool) -> Tensor:

@@ -17,7 +17,7 @@ from ..core.classes import like
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import current_context, stored
 from ..core.memory_format import MemoryFormat, preserve_format
-from ..core.operands import cast, is_scalar, on_device, require_tensor
+from ..core.operands import Scalar, cast, is_scalar, on_device, require_tensor
 from ..core.overlap import Span
 from ..core.public import public
 from ..core.sparse_tensor import SPARSE_RULES, NotOnSparseError, SparseTensor
@@ -44,7 +44,7 @@ def full(
     shape = as_sizes((size,)) if not isinstance(size, int) else (size,)
     check_sizes(shape)
     wanted = as_dtype(dtype)
-    if isinstance(fill_value, Tensor):
+    if isinstance(fill_value, Tensor) and not fill_value.ndim:
         value = cast(fill_value, wanted or fill_value._type.dtype)
         value = on_device(value, value._type.device if device is None else as_device(device))
         return finished(apply(p.copy, apply(p.broadcast, value, shape=shape)), requires_grad)
@@ -191,7 +191,14 @@ def new_empty(input: Tensor, *size: Any, **options: Any) -> Tensor:
 
 
 @public()
-def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """As `empty`, with these strides in elements; memory reaches as far as the last element.
 
     >>> import tgraph as tg
@@ -203,15 +210,21 @@ def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
         raise RuntimeError(
             f"empty_strided: mismatch in length of strides and shape: {len(steps)} and {len(shape)}"
         )
-    requires_grad = options.pop("requires_grad", False)
     extent = sum((wide - 1) * step for wide, step in zip(shape, steps)) + 1
-    line = zeros(extent if 0 not in shape else 0, **options)
+    line = zeros(extent if 0 not in shape else 0, dtype=dtype, device=device)
     shown = reshape(line, shape) if 0 in shape else strided(line, Span(0, shape, steps))
     return finished(shown, requires_grad)
 
 
 @public()
-def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
+def empty_permuted(
+    size: Sequence[int],
+    physical_layout: Sequence[int],
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """As `empty`, with its dimensions in this order in memory.
 
     >>> import tgraph as tg
@@ -223,13 +236,14 @@ def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
         raise RuntimeError(
             f"empty_permuted: expected an order of {len(shape)} dimensions, got {list(order)}"
         )
-    requires_grad = options.pop("requires_grad", False)
-    made = zeros([shape[axis] for axis in order], **options)
+    made = zeros([shape[axis] for axis in order], dtype=dtype, device=device)
     return finished(permute(made, [order.index(axis) for axis in range(len(order))]), requires_grad)
 
 
 @public(function=False, method=True)
-def new_empty_strided(input: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
+def new_empty_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], **options: Any
+) -> Tensor:
     """As `empty_strided`, with the dtype and device of `input` unless given."""
     return like(input, empty_strided(size, stride, **options_like(input, options)))
 
@@ -248,9 +262,9 @@ def scalar_tensor(
 
 @public(out="exact")
 def arange(
-    start: Any = None,
-    end: Any = None,
-    step: Any = 1,
+    start: Scalar | None = None,
+    end: Scalar | None = None,
+    step: Scalar = 1,
     *,
     dtype: Any = None,
     device: DeviceLike = None,
@@ -268,6 +282,9 @@ def arange(
     if end is None:
         raise TypeError("arange() missing the end of the numbers: arange(end), arange(start, end)")
     given = [_number(each) for each in (start, end, step)]
+    for each in given:
+        if isinstance(each, complex):
+            raise RuntimeError(f"arange(): expected real numbers, got {each}")
     first, last, by = given
     if by == 0:
         raise RuntimeError("step must be nonzero")
@@ -320,8 +337,8 @@ def _sequence(count: int, first: Any, by: Any, dtype: DType, device: Device) -> 
 
 @public(out="exact")
 def linspace(
-    start: Any,
-    end: Any,
+    start: Tensor | Scalar,
+    end: Tensor | Scalar,
     steps: int,
     *,
     dtype: Any = None,
@@ -329,8 +346,7 @@ def linspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, equally far apart."""
-    _check_steps("linspace", start, end, steps)
-    wanted = as_dtype(dtype) or promotion.default_dtype
+    wanted = _dtype_of_steps("linspace", start, end, steps, as_dtype(dtype))
     if _is_unknown(start) or _is_unknown(end):
         return finished(cast(_line(start, end, steps, as_device(device)), wanted), requires_grad)
     values = np.linspace(_number(start), _number(end), steps)
@@ -338,7 +354,8 @@ def linspace(
     return finished(result, requires_grad)
 
 
-def _check_steps(name: str, start: Any, end: Any, steps: int) -> None:
+def _dtype_of_steps(name: str, start: Any, end: Any, steps: int, dtype: DType | None) -> DType:
+    """The type of the numbers; an error for ends, a count or a type that give none."""
     for which, each in (("start", start), ("end", end)):
         if isinstance(each, Tensor) and each.ndim:
             raise RuntimeError(
@@ -347,6 +364,13 @@ def _check_steps(name: str, start: Any, end: Any, steps: int) -> None:
             )
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    if dtype is bool_:
+        raise NotImplementedError(f"{name}() is not implemented for bool")
+    if not (_is_complex(start) or _is_complex(end)):
+        return dtype or promotion.default_dtype
+    if dtype is not None and not dtype.is_complex:
+        raise RuntimeError(f"{name}(): numbers between complex ends do not fit into {dtype.name}")
+    return dtype or promotion.default_dtype.to_complex()
 
 
 def _is_unknown(value: Any) -> bool:
@@ -370,8 +394,8 @@ def _is_complex(value: Any) -> bool:
 
 @public(out="exact")
 def logspace(
-    start: Any,
-    end: Any,
+    start: Tensor | Scalar,
+    end: Tensor | Scalar,
     steps: int,
     base: float = 10.0,
     *,
@@ -380,8 +404,7 @@ def logspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """`base` to the powers `linspace(start, end, steps)`."""
-    _check_steps("logspace", start, end, steps)
-    wanted = as_dtype(dtype) or promotion.default_dtype
+    wanted = _dtype_of_steps("logspace", start, end, steps, as_dtype(dtype))
     if _is_unknown(start) or _is_unknown(end):
         powers = e.pow(base, _line(start, end, steps, as_device(device)))
         return finished(cast(powers, wanted), requires_grad)

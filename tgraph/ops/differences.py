@@ -134,7 +134,8 @@ def gradient(
     >>> tg.gradient(tg.tensor([1.0, 4.0, 9.0]))
     (tensor([3., 4., 5.]),)
     """
-    require_tensor(input, "gradient")
+    if require_tensor(input, "gradient")._type.dtype is bool_:
+        raise RuntimeError("gradient(): booleans have no slope; convert them with .float()")
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
@@ -143,6 +144,11 @@ def gradient(
     for each in axes:
         if axes.count(each) > 1:
             raise RuntimeError(f"dim {each} appears multiple times in the list of dims")
+    if isinstance(spacing, Tensor) and spacing.ndim:
+        raise TypeError(
+            "gradient(): argument 'spacing' must be a number or a list with one for each dimension;"
+            " tensors of places go into a list"
+        )
     given = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     if len(given) != len(dims):
         raise RuntimeError(
@@ -163,6 +169,11 @@ def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         )
     steps = diff(x, dim=axis)
     if isinstance(spacing, Tensor) and spacing.ndim:
+        if spacing.ndim != 1 or spacing._type.shape[0] != size:
+            raise RuntimeError(
+                f"gradient(): expected spacing to be a vector of {size} places for dimension "
+                f"{axis}, got a tensor of shape {list(spacing._type.shape)}"
+            )
         widths = m.reshape(diff(spacing), [-1 if at == axis else 1 for at in range(x.ndim)])
     else:
         widths = e.add(e.mul(m.narrow(steps, axis, 0, size - 1), 0), spacing)

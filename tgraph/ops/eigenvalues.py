@@ -62,7 +62,7 @@ def eigvals(A: Tensor) -> Tensor:
 def _checked(name: str, a: Any) -> Tensor:
     type_ = require_tensor(a, name, "A")._type
     if type_.dtype not in _COMPLEX:
-        raise RuntimeError(
+        raise NotImplementedError(
             f"{name}: Expected a floating point or complex tensor as input. Got {type_.dtype.name}"
         )
     if type_.ndim < 2 or type_.shape[-1] != type_.shape[-2]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..core.composite import composite
-from ..core.operands import Operand, as_float, cast, promote_float, with_a_tensor
+from ..core.operands import Operand, as_float, as_real_float, cast, promote_float, with_a_tensor
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -68,7 +68,7 @@ def erfc(input: Tensor) -> Tensor:
     >>> tg.erfc(tg.tensor([0.0, 3.0]))
     tensor([1.0000e+00, 2.2090e-05])
     """
-    return _erfc(as_float(input, "erfc"))
+    return _erfc(as_real_float(input, "erfc"))
 
 
 @composite("erfc")
@@ -94,7 +94,7 @@ def erfcx(input: Tensor) -> Tensor:
     >>> tg.special.erfcx(tg.tensor([0.0, 30.0]))
     tensor([1.0000, 0.0188])
     """
-    return _erfcx(as_float(input, "erfcx"))
+    return _erfcx(as_real_float(input, "erfcx"))
 
 
 @composite("erfcx")
@@ -134,7 +134,7 @@ def erfinv(input: Tensor) -> Tensor:
     >>> tg.erfinv(tg.erf(tg.tensor([0.5])))
     tensor([0.5000])
     """
-    return _erfinv(as_float(input, "erfinv"))
+    return _erfinv(as_real_float(input, "erfinv"))
 
 
 @composite("erfinv")
@@ -176,7 +176,7 @@ def ndtr(input: Tensor) -> Tensor:
     >>> tg.special.ndtr(tg.tensor([0.0, -1.0]))
     tensor([0.5000, 0.1587])
     """
-    return _ndtr(as_float(input, "ndtr"))
+    return _ndtr(as_real_float(input, "ndtr"))
 
 
 @composite("ndtr")
@@ -202,7 +202,7 @@ def log_ndtr(input: Tensor) -> Tensor:
     >>> tg.special.log_ndtr(tg.tensor([0.0, -30.0]))
     tensor([  -0.6931, -454.3213])
     """
-    return _log_ndtr(as_float(input, "log_ndtr"))
+    return _log_ndtr(as_real_float(input, "log_ndtr"))
 
 
 @composite("log_ndtr")
@@ -231,7 +231,7 @@ def ndtri(input: Tensor) -> Tensor:
     >>> tg.special.ndtri(tg.tensor([0.5, 0.1587]))
     tensor([ 0.0000, -0.9998])
     """
-    return _ndtri(as_float(input, "ndtri"))
+    return _ndtri(as_real_float(input, "ndtri"))
 
 
 @composite("ndtri")

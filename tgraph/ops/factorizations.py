@@ -538,7 +538,7 @@ def check_matrices(name: str, a: Any, square: bool = False, complex_too: bool = 
     known = (float32, float64, complex64, complex128) if complex_too else (float32, float64)
     if type_.dtype not in known:
         kinds = ", ".join(each.name for each in known)
-        raise RuntimeError(
+        raise NotImplementedError(
             f"{name}: Expected a tensor of {kinds} as input, got {type_.dtype.name}; convert it "
             "with .float()"
         )

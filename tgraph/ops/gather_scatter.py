@@ -270,10 +270,15 @@ def scatter_operands(
     if is_scalar(src):
         filled = constant(plain_scalar(src), x._type.dtype, x._type.device)
         return axis, index, apply(p.broadcast, filled, shape=index._type.shape)
-    if src._type.dtype is not x._type.dtype:
+    if require_tensor(src, operation, "src")._type.dtype is not x._type.dtype:
         raise RuntimeError(
             f"{operation}(): Expected self.dtype to be equal to src.dtype, got {x._type.dtype} and "
             f"{src._type.dtype}"
+        )
+    if src.ndim != index.ndim:
+        raise RuntimeError(
+            f"{operation}(): Index tensor must have the same number of dimensions as src tensor, "
+            f"but got {index.ndim} and {src.ndim}"
         )
     if src._type.shape != index._type.shape:
         starts = (0,) * index.ndim

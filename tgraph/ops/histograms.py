@@ -9,6 +9,7 @@ from typing import Any
 from ..core import return_types
 from ..core.classes import like
 from ..core.eager_context import current_context
+from ..core.keywords import with_keywords
 from ..core.operands import require_tensor
 from ..core.out_argument import with_out
 from ..core.tensor import Tensor
@@ -49,6 +50,7 @@ def histogram(
     return return_types.histogram(hist, edges[0])
 
 
+@with_keywords
 def histogramdd(
     input: Tensor,
     bins: Any,
@@ -67,7 +69,7 @@ def histogramdd(
             f"{input.ndim}"
         )
     count = input.shape[-1]
-    by_axis = [bins] * count if isinstance(bins, int) else list(bins)
+    by_axis = [bins] * count if isinstance(bins, int) else _bins_by_axis(bins)
     if len(by_axis) != count:
         raise RuntimeError(
             f"histogramdd: expected {count} sequences of bin edges for a {count}-dimensional "
@@ -77,6 +79,22 @@ def histogramdd(
     return return_types.histogramdd(
         *_histogram("histogramdd", points, by_axis, range, weight, density)
     )
+
+
+def _bins_by_axis(bins: Any) -> list[Any]:
+    """Numbers of bins or their edges; TypeError for anything else."""
+    if not isinstance(bins, (list, tuple)):
+        raise TypeError(
+            "histogramdd(): argument 'bins' must be an int, or a list of ints or of tensors, not "
+            f"{type(bins).__name__}"
+        )
+    for at, each in enumerate(bins):
+        if not isinstance(each, (int, Tensor)):
+            raise TypeError(
+                "histogramdd(): argument 'bins' must have ints or tensors, not "
+                f"{type(each).__name__} at index {at}"
+            )
+    return list(bins)
 
 
 def _histogram(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from ..core.composite import composite
-from ..core.operands import cast, promote_float, require_tensor
+from ..core.operands import cast, promote_real_float, require_tensor
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -54,7 +54,9 @@ def igammac(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _two(name: str, input: Tensor, other: Tensor) -> tuple[Tensor, ...]:
-    return promote_float(name, require_tensor(input, name), require_tensor(other, name, "other"))
+    return promote_real_float(
+        name, require_tensor(input, name), require_tensor(other, name, "other")
+    )
 
 
 @composite("igamma")

@@ -166,6 +166,13 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
             )
         over_a, over_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
+        if not isinstance(dims, (list, tuple, Tensor)):
+            raise RuntimeError(
+                f"tensordot(): expected dims to be an int or two lists of ints, got {dims!r}"
+            )
+        if len(dims) != 2:
+            kind = RuntimeError if isinstance(dims, Tensor) else ValueError
+            raise kind(f"tensordot(): expected two lists of dims, got {len(dims)}")
         over_a = [normalize_axis(axis, a.ndim) for axis in dims[0]]
         over_b = [normalize_axis(axis, b.ndim) for axis in dims[1]]
     a, b = _summed_beside_one(a, over_a, b, over_b), _summed_beside_one(b, over_b, a, over_a)

@@ -176,7 +176,8 @@ def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         operand = other if isinstance(other, Tensor) else _operand(other)
         return NotImplemented if operand is None else function(self, operand)
 
-    method.__name__, method.__doc__ = name, function.__doc__
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = function.__doc__
     return method
 
 
@@ -185,7 +186,8 @@ def _reflected(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         operand = _operand(other)
         return NotImplemented if operand is None else function(operand, self)
 
-    reflected.__name__, reflected.__doc__ = name, function.__doc__
+    reflected.__name__ = reflected.__qualname__ = name
+    reflected.__doc__ = function.__doc__
     return reflected
 
 
@@ -197,7 +199,7 @@ def _in_place(operation: Operation, name: str) -> Callable[..., Any]:
             refuse_overlap(self, (*args, *kwargs.values()), overlap == "none")
         return overwrite(self, lambda before: function(before, *args, **kwargs), name)
 
-    method.__name__ = name
+    method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`{operation.name}` written over this tensor, which is returned."
     return method
 
@@ -213,7 +215,7 @@ def _in_place_operator(function: Callable[..., Any], name: str) -> Callable[...,
             refuse_overlap(self, (operand,))
         return overwrite(self, lambda before: function(before, operand), name)
 
-    method.__name__ = name
+    method.__name__ = method.__qualname__ = name
     return method
 
 

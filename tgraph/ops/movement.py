@@ -294,6 +294,11 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
                     f"the tensor (-1) isn't allowed in a leading, non-existing dimension {at}"
                 )
             wanted[at] = size
+        elif type(target) is int and target < 0:
+            raise RuntimeError(
+                f"expand(tensor of shape {list(shape)}, size={wanted}): a size must be at least 0, "
+                "or -1, which keeps it"
+            )
         elif not (size is None or is_one(size) or agree(size, target)):
             raise RuntimeError(
                 f"The expanded size of the tensor ({target}) must match the existing size ({size}) "
@@ -318,7 +323,7 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
 @public()
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     """The common shape of broadcast operands; an integer stands for one dimension."""
-    each_shape = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    each_shape = [_shape_of(shape) for shape in shapes]
     try:
         return Size(broadcast(*each_shape))
     except ValueError as error:
@@ -327,9 +332,24 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
         ) from None
 
 
+def _shape_of(given: Any) -> tuple[int, ...]:
+    """A shape or a single size; RuntimeError for what is neither, ValueError for sizes below 0."""
+    if not isinstance(given, (int, Sequence, Size)) and not hasattr(given, "__index__"):
+        raise RuntimeError(
+            "broadcast_shapes(): Input shapes should be of type ints, a tuple of ints, or a list "
+            f"of ints, got {given}"
+        )
+    shape = as_sizes((given,))
+    if any(type(size) is int and size < 0 for size in shape):
+        raise ValueError(f"broadcast_shapes(): sizes must be at least 0, got {list(shape)}")
+    return shape
+
+
 @public()
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors expanded to their common shape."""
+    for each in tensors:
+        require_tensor(each, "broadcast_tensors", "tensors")
     shape = broadcast_shapes(*(each._type.shape for each in tensors))
     return tuple(expand(each, shape) for each in tensors)
 

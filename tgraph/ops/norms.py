@@ -43,6 +43,8 @@ def norm(
             input, "nuc", tuple(range(input.ndim)) if dim is None else dim, keepdim, dtype=dtype
         )
     order = 2.0 if p in ("fro", None) else p
+    if isinstance(order, str):
+        raise RuntimeError(f'norm(): expected a number, "fro" or "nuc" as p, got {p!r}')
     return _vector_norm("norm", input, order, dim, keepdim, dtype)
 
 

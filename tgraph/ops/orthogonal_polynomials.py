@@ -14,7 +14,7 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..core.composite import composite
 from ..core.dispatch import detached
-from ..core.operands import Operand, cast, promote_float, with_a_tensor
+from ..core.operands import Operand, cast, promote_real_float, with_a_tensor
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import bool_, float64
@@ -27,7 +27,7 @@ from .mathematics import acosh
 
 def _operands(name: str, x: Operand, n: Operand) -> tuple[Tensor, Tensor, Tensor]:
     """The first in its dtype, then both in float64."""
-    first, second = promote_float(name, *with_a_tensor(name, x, n))
+    first, second = promote_real_float(name, *with_a_tensor(name, x, n))
     return first, cast(first, float64), e.trunc(cast(detached(second), float64))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..compiler.ir import primitives as p
 from ..core.autocast import with_autocast
 from ..core.dispatch import apply
+from ..core.eager_context import stored
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from . import movement as m
@@ -79,6 +80,7 @@ def pad_constant(x: Tensor, pairs: Pairs, value: float) -> Tensor:
     high = tuple(max(pair[1], 0) for pair in pairs)
     if not any(low) and not any(high):
         return m.clone(x)
+    value = stored(value, x._type.dtype)
     return apply(p.pad, x, low=low, high=high, interior=(0,) * x.ndim, value=value)
 
 

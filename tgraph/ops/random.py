@@ -10,7 +10,7 @@ from typing import Any
 from ..compiler.ir import primitives as p
 from ..compiler.ir import promotion
 from ..core.dispatch import apply
-from ..core.operands import cast, result_type
+from ..core.operands import cast
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -27,7 +27,6 @@ from .basic_draws import (
     of_parts,
     probabilities,
     probability,
-    real_normal_numbers,
     scaled,
     uniform,
     waiting_time,
@@ -84,16 +83,20 @@ def randint(
     """
     if size is None:
         low, high, size = 0, low, high
-    if isinstance(high, (tuple, list)):
-        low, high, size = 0, low, high
+    if size is None:
+        raise TypeError("randint() missing the size: randint(high, size), randint(low, high, size)")
+    for name, each in (("low", low), ("high", high)):
+        if isinstance(each, bool) or not hasattr(each, "__index__"):
+            kind = type(each).__name__
+            raise TypeError(f"randint(): argument '{name}' must be int, not {kind}")
     if high <= low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got {low} >= {high}")
-    for name, each in (("low", low), ("high", high)):
-        if isinstance(each, float):
-            raise TypeError(f"randint(): argument '{name}' must be int, not float")
-    check_range(low, high, as_dtype(dtype) or int64)
+    wanted = as_dtype(dtype) or int64
+    if wanted.is_complex:
+        raise RuntimeError(f"randint(): expected a dtype of real numbers, got {wanted.name}")
+    check_range(low, high, wanted)
     numbers = integers_below(m.as_sizes((size,)), high - low, generator, as_device(device))
-    result = cast(e.add(numbers, low) if low else numbers, as_dtype(dtype) or int64)
+    result = cast(e.add(numbers, low) if low else numbers, wanted)
     return finished(result, requires_grad)
 
 
@@ -119,8 +122,8 @@ def randperm(
 
 @public(out=True)
 def normal(
-    mean: Any,
-    std: Any = 1.0,
+    mean: Tensor | float,
+    std: Tensor | float = 1.0,
     size: Any = None,
     *,
     generator: Generator | None = None,
@@ -130,19 +133,22 @@ def normal(
     """Normal numbers with mean and standard deviation, which may be tensors."""
     if not isinstance(std, Tensor) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
+    if size is not None and tensors:
+        raise TypeError("normal(): a size is for a mean and std that are numbers, not tensors")
     if size is None:
         shapes = [each._type.shape if isinstance(each, Tensor) else () for each in (mean, std)]
         size = m.broadcast_shapes(*shapes)
-    tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     wanted = as_dtype(dtype) or (tensors[0]._type.dtype if tensors else promotion.default_dtype)
     if isinstance(std, Tensor):
         std = _deviations(std)
-    if tensors and not wanted.is_floating_point:
-        raise NotImplementedError(f'"normal_kernel_cpu" not implemented for {wanted.name}')
+    wanted = float_dtype(wanted, "normal", or_complex=True)
     if device is None and tensors:
         device = tensors[0]._type.device
-    drawn = real_normal_numbers(m.as_sizes((size,)), wanted, generator, as_device(device))
-    return scaled(drawn, std, mean, result_type(drawn, *tensors))
+    drawn = normal_numbers(m.as_sizes((size,)), wanted, generator, as_device(device))
+    if wanted.is_complex:
+        return cast(e.add(e.mul(drawn, std), mean), wanted)
+    return scaled(drawn, std, mean, wanted)
 
 
 @planned

@@ -9,7 +9,7 @@ from ..compiler.ir.shapes import normalize_axis
 from ..core.operands import cast, require_tensor
 from ..core.public import public
 from ..core.tensor import Tensor
-from ..runtime.dtypes import int64
+from ..runtime.dtypes import bool_, int64
 from . import elementwise as e
 from . import movement as m
 from .concatenation import cat, flip, some
@@ -281,9 +281,12 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     >>> tg.unravel_index(tg.tensor([5]), (2, 3))
     (tensor([1]), tensor([2]))
     """
-    if require_tensor(indices, "unravel_index", "indices")._type.dtype.is_differentiable:
-        raise ValueError("expected 'indices' to be integer dtype")
-    sizes = [shape] if isinstance(shape, int) else list(shape)
+    kind = require_tensor(indices, "unravel_index", "indices")._type.dtype
+    if kind.is_differentiable or kind is bool_:
+        raise TypeError(f"unravel_index(): expected 'indices' of integers, got {kind.name}")
+    sizes = m.as_sizes((shape,))
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"unravel_index(): sizes must be at least 0, got {list(sizes)}")
     found, left = [], cast(indices, int64)
     for size in reversed(sizes):
         found.append(e.remainder(left, size))

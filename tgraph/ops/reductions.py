@@ -17,7 +17,7 @@ from ..core import return_types
 from ..core.complex_parts import part
 from ..core.composite import composite
 from ..core.dispatch import apply, make_source
-from ..core.operands import as_float, as_number, cast, require_tensor, widened
+from ..core.operands import as_float, as_number, cast, refuse_complex, require_tensor, widened
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -126,7 +126,7 @@ def _split_unbiased(dim: Any, unbiased: bool | None) -> tuple[Dims, bool | None]
 @planned
 def var(
     input: Tensor,
-    dim: Any = None,
+    dim: bool | int | Sequence[int] | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
@@ -134,8 +134,8 @@ def var(
 ) -> Tensor:
     """The variance: squared deviations from the mean over n - `correction` (by default 1)."""
     _require_float(input, "var")
-    dim, unbiased = _split_unbiased(dim, unbiased)
-    variance, _ = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    dims, unbiased = _split_unbiased(dim, unbiased)
+    variance, _ = _moments(input, dims, _correction(unbiased, correction), keepdim)
     return cast(variance, input._type.dtype.to_real())
 
 
@@ -168,7 +168,7 @@ def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Te
 @planned
 def std(
     input: Tensor,
-    dim: Any = None,
+    dim: bool | int | Sequence[int] | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
@@ -176,8 +176,8 @@ def std(
 ) -> Tensor:
     """The standard deviation: the square root of `var`."""
     _require_float(input, "std")
-    dim, unbiased = _split_unbiased(dim, unbiased)
-    variance, _ = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    dims, unbiased = _split_unbiased(dim, unbiased)
+    variance, _ = _moments(input, dims, _correction(unbiased, correction), keepdim)
     return cast(safe_sqrt(variance), input._type.dtype.to_real())
 
 
@@ -185,7 +185,7 @@ def std(
 @planned
 def var_mean(
     input: Tensor,
-    dim: Any = None,
+    dim: bool | int | Sequence[int] | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
@@ -193,8 +193,8 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]:
     """Variance and mean."""
     _require_float(input, "var_mean")
-    dim, unbiased = _split_unbiased(dim, unbiased)
-    variance, center = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    dims, unbiased = _split_unbiased(dim, unbiased)
+    variance, center = _moments(input, dims, _correction(unbiased, correction), keepdim)
     return cast(variance, input._type.dtype.to_real()), cast(center, input._type.dtype)
 
 
@@ -202,7 +202,7 @@ def var_mean(
 @planned
 def std_mean(
     input: Tensor,
-    dim: Any = None,
+    dim: bool | int | Sequence[int] | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
@@ -210,8 +210,8 @@ def std_mean(
 ) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean."""
     _require_float(input, "std_mean")
-    dim, unbiased = _split_unbiased(dim, unbiased)
-    variance, center = _moments(input, dim, _correction(unbiased, correction), keepdim)
+    dims, unbiased = _split_unbiased(dim, unbiased)
+    variance, center = _moments(input, dims, _correction(unbiased, correction), keepdim)
     return cast(safe_sqrt(variance), input._type.dtype.to_real()), cast(center, input._type.dtype)
 
 
@@ -282,6 +282,7 @@ def _extreme(
     of_two: Any,
 ) -> Any:
     require_tensor(x, name)
+    refuse_complex(name, x)
     if isinstance(dim, Tensor):
         if keepdim and not dim._type.shape:
             return _extreme(x, int(dim), keepdim, name, whole, position, of_two)
@@ -290,7 +291,7 @@ def _extreme(
         axes = tuple(range(len(x._type.shape)))
         _check_extreme(x, None, axes, name)
         return _reduce(whole, x, axes, False)
-    if not isinstance(dim, int):
+    if not isinstance(dim, int) or isinstance(dim, bool):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}; a{name} "
                         "takes several dimensions")  # fmt: skip
     made = return_types.max if position is p.argmax else return_types.min

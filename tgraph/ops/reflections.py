@@ -32,10 +32,33 @@ def householder_product(vectors: Tensor, tau: Tensor) -> Tensor:
     >>> householder_product(tg.zeros(2, 1), tg.tensor([2.0])).tolist()
     [[-1.0], [0.0]]
     """
+    name = "linalg.householder_product"
+    check_matrices(name, vectors, complex_too=True)
+    rows, columns = vectors._type.shape[-2:]
+    if rows < columns:
+        raise RuntimeError(
+            f"{name}: expected at least as many rows as columns, got {rows} and {columns}"
+        )
+    _check_factors(name, vectors, tau, columns)
     one = _unit(vectors)
     if not tau._type.shape[-1]:
         return e.where(e.eq(one, one), one, vectors)
     return _reflected(vectors, tau, m.expand(one, vectors._type.shape), backwards=True)
+
+
+def _check_factors(name: str, vectors: Tensor, tau: Tensor, most: int) -> None:
+    """RuntimeError where there are other factors than reflections."""
+    if tau._type.dtype is not vectors._type.dtype:
+        raise RuntimeError(
+            f"{name}: tau dtype {tau._type.dtype.name} does not match input dtype "
+            f"{vectors._type.dtype.name}"
+        )
+    batch, own = vectors._type.shape[:-2], tau._type.shape
+    if tau.ndim != vectors.ndim - 1 or own[:-1] != batch or own[-1] > most:
+        raise RuntimeError(
+            f"{name}: expected a tau of {list(batch)} and at most {most} elements for each matrix, "
+            f"got {list(own)}"
+        )
 
 
 def _unit(vectors: Tensor) -> Tensor:
@@ -79,16 +102,22 @@ def ormqr(
     tau = require_tensor(input2, name, "input2")
     other = require_tensor(input3, name, "input3")
     rows, count = input._type.shape[-2:]
-    if other.ndim < 2 or other._type.shape[-2 if left else -1] != rows:
+    if other._type.dtype is not input._type.dtype:
+        raise RuntimeError(
+            f"ormqr: Expected input and input3 to have the same dtype, but they are "
+            f"{input._type.dtype.name} and {other._type.dtype.name}"
+        )
+    if other.ndim != input.ndim or other._type.shape[:-2] != input._type.shape[:-2]:
+        raise RuntimeError(
+            f"ormqr: expected input3 with the batches of input, {list(input._type.shape[:-2])}, "
+            f"and two dimensions more, got {list(other._type.shape)}"
+        )
+    if other._type.shape[-2 if left else -1] != rows:
         raise RuntimeError(
             f"ormqr: input3.shape[{-2 if left else -1}] must be equal to input.shape[-2] = {rows}, "
             f"got {list(other._type.shape)}"
         )
-    if tau.ndim != input.ndim - 1 or tau._type.shape[-1] > min(rows, count):
-        raise RuntimeError(
-            "ormqr: expected input2 with one dimension less than input and at most "
-            f"{min(rows, count)} elements for a matrix, got {list(tau._type.shape)}"
-        )
+    _check_factors(name, input, tau, min(rows, count))
     if not tau._type.shape[-1]:
         return m.clone(other)
     x = other if left else adjoint(other)

@@ -22,6 +22,7 @@ from . import comparison as c
 from . import creation
 from . import elementwise as e
 from . import movement as m
+from .creation_options import as_dtype
 
 
 @public(method=True, inplace=True, out="exact")
@@ -56,6 +57,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
 
 
 def _accumulated(primitive: Primitive, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
+    dtype = as_dtype(dtype)
     input = input if dtype is None else cast(input, dtype)
     x = input if input._type.dtype.is_differentiable else cast(input, int64)
     axis = normalize_axis(dim, max(1, x.ndim))

@@ -190,6 +190,7 @@ def searchsorted(
     if side not in (None, "left", "right") or (side == "left" and right):
         raise RuntimeError(f"searchsorted(): side='{side}' does not go with right={right}")
     right = right or side == "right"
+    refuse_complex("searchsorted", sorted_sequence, values)
     if not isinstance(values, Tensor):
         values = constant(
             plain_scalar(values), sorted_sequence._type.dtype, sorted_sequence._type.device
@@ -248,7 +249,17 @@ def _common_type(a: Tensor, b: Tensor) -> DType:
 @public(method=True)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each number occurs, or the sum of its weights."""
-    refuse_complex("bincount", input)
+    if input._type.dtype.is_differentiable:
+        raise NotImplementedError(
+            f"bincount(): expected integers, got {input._type.dtype.name}; convert with .long()"
+        )
+    if input.ndim != 1:
+        raise RuntimeError(f"bincount(): expected a vector, got {list(input._type.shape)}")
+    if weights is not None and weights._type.shape != input._type.shape:
+        raise RuntimeError(
+            f"bincount(): input and weights must have the same length, got {len(input)} and "
+            f"weights of shape {list(weights._type.shape)}"
+        )
     if minlength < 0:
         raise RuntimeError(f"bincount: minlength should be >= 0, got {minlength}")
     highest = current_context().host_array(input, "bincount()").max(initial=-1)

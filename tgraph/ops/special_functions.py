@@ -15,7 +15,7 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..core.composite import composite
 from ..core.inplace import overwrite
-from ..core.operands import Operand, as_float, cast, promote_float, with_a_tensor
+from ..core.operands import Operand, as_real_float, cast, promote_float, with_a_tensor
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -66,7 +66,7 @@ def lgamma(input: Tensor) -> Tensor:
     >>> tg.lgamma(tg.tensor([1.0, 5.0]))  # log(0!), log(4!)
     tensor([0.0000, 3.1781])
     """
-    return _lgamma(as_float(input, "lgamma"))
+    return _lgamma(as_real_float(input, "lgamma"))
 
 
 @composite("lgamma")
@@ -121,7 +121,7 @@ def digamma(input: Tensor) -> Tensor:
     >>> tg.digamma(tg.tensor([1.0, 2.0]))
     tensor([-0.5772,  0.4228])
     """
-    return _digamma(as_float(input, "digamma"))
+    return _digamma(as_real_float(input, "digamma"))
 
 
 @composite("digamma")
@@ -162,7 +162,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     """
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    x = as_float(input, "polygamma")
+    x = as_real_float(input, "polygamma")
     return _polygamma(x, n=n) if n else _digamma(x)
 
 

@@ -312,7 +312,7 @@ def _most_frequent(rows: Tensor) -> Tensor:
 
 @public(out="exact")
 def bucketize(
-    input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+    input: Tensor | Scalar, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
     """Which interval between ascending `boundaries` each element is in: see `searchsorted`.
 
@@ -328,7 +328,11 @@ def bucketize(
 
 @public(out="exact")
 def isin(
-    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+    elements: Tensor | Scalar,
+    test_elements: Tensor | Scalar,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
 ) -> Tensor:
     """Where an element is one of `test_elements`; with `invert`, where it is none of them.
 
@@ -345,6 +349,13 @@ def isin(
     return e.logical_not(found) if invert else found
 
 
+def _finite_end(number: Scalar) -> Scalar:
+    """An end of a range; a boolean as the number that it is."""
+    if isinstance(number, complex):
+        raise RuntimeError(f"histc(): expected ends that are real numbers, got {number}")
+    return int(number) if isinstance(number, bool) else number
+
+
 @public(method=True, out="exact", overlap="any")
 def histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0) -> Tensor:
     """How many elements are in each of `bins` equal intervals from `min` to `max`.
@@ -357,6 +368,7 @@ def histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0) -> T
     """
     if bins <= 0:
         raise RuntimeError("bins must be > 0")
+    min, max = (_finite_end(each) for each in (min, max))
     x = m.reshape(require_tensor(input, "histc").detach(), -1)
     low: Any = min
     high: Any = max

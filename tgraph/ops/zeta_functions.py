@@ -7,7 +7,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..core.composite import composite
-from ..core.operands import Operand, as_float, cast, promote_float, with_a_tensor
+from ..core.operands import Operand, as_real_float, cast, promote_real_float, with_a_tensor
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -24,7 +24,7 @@ def zeta(input: Operand, other: Operand) -> Tensor:
     >>> tg.special.zeta(tg.tensor(2.0), 1)  # pi**2 / 6
     tensor(1.6449)
     """
-    return _zeta(*promote_float("zeta", *with_a_tensor("zeta", input, other)))
+    return _zeta(*promote_real_float("zeta", *with_a_tensor("zeta", input, other)))
 
 
 @composite("zeta")
@@ -68,7 +68,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     """
     if p < 1:
         raise RuntimeError(f"p has to be greater than or equal to 1, got {p}")
-    x = as_float(input, "mvlgamma")
+    x = as_real_float(input, "mvlgamma")
     total: Any = p * (p - 1) / 4 * math.log(math.pi)
     for at in range(p):
         total = e.add(lgamma(e.sub(x, at / 2)), total)

@@ -35,7 +35,8 @@ def operation_of(name: str) -> Callable[..., Any]:
         found = functools.reduce(lambda at, part: getattr(at, part, None), name.split("."), torch)
         if callable(found):  # and not the dtype `float`
             return in_order(name, found)
-    return method(name)
+    in_place = f"{name}_"  # of random numbers there is often nothing else
+    return method(name if hasattr(torch.Tensor, name) else in_place)
 
 
 def _line(key: str, record: Record) -> tuple[Line, list[Differing]]:
