@@ -415,6 +415,30 @@ def test_gradients_that_a_result_has():
         assert leaf.grad.tolist() == [2 * start**2] * 2 and hidden.grad is grad
 
 
+@pytest.mark.parametrize("dynamic", [None, {"x": 0}])
+def test_results_of_which_retain_grad_was_asked(dynamic):
+    def step(x):
+        inner, result = x.exp(), x * x
+        for each in (inner, result):
+            each.retain_grad()
+        result.register_hook(lambda grad: grad * 3)
+        return result, inner * 2
+
+    found = []
+    for function in (step, tg.compile(step, dynamic=dynamic)):
+        for create_graph in (False, True):
+            x = random(3).requires_grad_()
+            result, other = function(x)
+            assert result.retains_grad and not other.retains_grad
+            (result * result).sum().backward(retain_graph=True, create_graph=create_graph)
+            first = x.grad, result.grad
+            (other + result).sum().backward(tg.tensor(2.0))
+            found.append([*first, x.grad, result.grad])
+    for eager, compiled in zip(found[:2], found[2:], strict=True):
+        for a, b in zip(eager, compiled, strict=True):
+            same(a, b)
+
+
 def test_a_view_of_an_argument_has_its_history():
     compiled = tg.compile(lambda x: x[1:])
     x = random(3).requires_grad_()

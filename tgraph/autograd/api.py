@@ -430,20 +430,27 @@ def retain_grad(self: Tensor) -> None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if self._record is None or retains_grad(self):
         return
-    reference = weakref.ref(self)
+    hooks = _hooks_of(self)
+    hooks[RemovableHandle(hooks).id] = Keeping(self)
+    self._hooks = hooks
 
-    def keep(cotangent: Tensor) -> None:
-        tensor = reference()
+
+class Keeping:
+    """The hook that `retain_grad` leaves with the history of a tensor."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = weakref.ref(tensor)
+
+    def __call__(self, cotangent: Tensor) -> None:
+        tensor = self._tensor()
         if tensor is None:
             return
         context = current_context()
         old = context.read_grad(tensor)
         kept = apply(p.copy, cotangent) if old is None else apply(p.add, old, cotangent)
         context.write_grad(tensor, kept)
-
-    hooks = _hooks_of(self)
-    hooks[RemovableHandle(hooks).id] = keep
-    self._hooks = hooks
 
 
 def retains_grad(self: Tensor) -> bool:

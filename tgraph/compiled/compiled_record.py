@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..autograd.api import retain_grad
 from ..compiler.ir import Graph, Node, TensorType
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, edge_of, unpack, without_history, zeros_of
@@ -101,6 +102,8 @@ class CompiledRecord(Record):
             result = results.get(number)
             if result is not None:
                 result._record, result._index, result._requires_grad = self, index, True
+                if number in self.function.retaining:
+                    retain_grad(result)
         if self.saved is None:
             return
         # A result that was saved must not be written in place before the backward pass.

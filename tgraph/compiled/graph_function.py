@@ -35,7 +35,7 @@ from ..runtime import jit, locks, plan_native
 from ..runtime.arrays import copy_elements, copy_of
 from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
-from ..tracing.traced_gradients import TracedGradients, parts_of, trace_gradients
+from ..tracing.traced_gradients import TracedGradients, parts_of, retaining, trace_gradients
 from .compiled_record import Array, Asked, CompiledRecord, Place, array_of, dense
 from .fed import Fed
 from .partition import Partition, partition
@@ -128,6 +128,7 @@ class GraphFunction:
         self.trace = trace
         self.final = final
         self.differentiable = dict(differentiable)
+        self.retaining = retaining(differentiable)
         self.traced_gradients = traced_gradients
         self.asked = dict(asked)
         self.donate = self.outputs.donate

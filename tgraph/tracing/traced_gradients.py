@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..autograd.api import Keeping, retains_grad
 from ..autograd.engine import run_backward
 from ..compiler.ir import Node
+from ..core.record import Record
 from ..core.sparse_tensor import NotOnSparseError, SparseTensor
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import HandleState, Source, TraceError
@@ -54,7 +56,8 @@ def trace_gradients(
 
     `token` is that of the last ordered host call of what is differentiated. Hooks of leaves of the
     outside are left out: they run when the gradient arrives in earnest. With `sparse`, those that
-    are sparse in eager code are so here, unless a step on their way knows no sparse tensors.
+    are sparse in eager code are so here, unless a step on their way knows no sparse tensors. What
+    `retaining` tells of keeps the gradients that arrive in earnest, not these.
     """
     if sparse:
         trace.deriving_sparse = True
@@ -66,6 +69,7 @@ def trace_gradients(
             trace.deriving_sparse = False
     outside = [each for number, each in asked.items() if number >= 0]
     hooks = [(each, each._hooks) for each in outside if each._record is None]
+    kept = [_without_keeping(outputs[number]) for number in retaining(outputs)]
     cotangents = [_cotangent(trace, number, each) for number, each in outputs.items()]
     for each in cotangents:
         each._requires_grad = create_graph
@@ -80,8 +84,38 @@ def trace_gradients(
     finally:
         for handle, held in hooks:
             handle._hooks = held
+        for record, index, table in kept:
+            record.hooks[index] = table
         last, trace.last_token = trace.last_token, before
     return TracedGradients(cotangents, found, None if last is token else last)
+
+
+def retaining(outputs: Mapping[int, Tensor]) -> list[int]:
+    """The outputs of which `retain_grad()` was asked, and into which no gradient of others comes.
+
+    Their gradients are what arrives from outside of the call.
+    """
+    asked = {number: each for number, each in outputs.items() if retains_grad(each)}
+    if not asked:
+        return []
+    inner: set[tuple[int, int]] = set()
+    waiting, seen = [each._record for each in outputs.values()], set[int]()
+    while waiting:
+        record = waiting.pop()
+        if isinstance(record, Record) and id(record) not in seen:
+            seen.add(id(record))
+            edges = [edge for edge in record.edges if edge is not None]
+            inner.update((id(target), index) for target, index in edges)
+            waiting += [target for target, _ in edges]
+    return [n for n, each in asked.items() if (id(each._record), each._index) not in inner]
+
+
+def _without_keeping(output: Tensor) -> tuple[Record, int, dict[int, Any]]:
+    """Take the hook of `retain_grad()` away; gives the record, the output and all of its hooks."""
+    record, index = output._record, output._index
+    table = record.hooks[index]
+    record.hooks[index] = {key: each for key, each in table.items() if type(each) is not Keeping}
+    return record, index, table
 
 
 def _cotangent(trace: Trace, number: int, output: Tensor) -> Tensor:
