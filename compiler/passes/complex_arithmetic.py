@@ -84,6 +84,9 @@ class Real:
     def __ge__(self, other: Real | Number) -> Real:
         return self.apply(p.ge, other)
 
+    def __invert__(self) -> Real:
+        return self.apply(p.logical_not)
+
     def __or__(self, other: Real) -> Real:
         return self.apply(p.logical_or, other)
 
@@ -99,6 +102,12 @@ class Real:
     def is_negative(self) -> Real:
         """Where the sign is set, that of zeros too."""
         return (self < 0) | (self.apply(p.reciprocal) < 0)
+
+    def is_finite(self) -> Real:
+        return abs(self) < math.inf
+
+    def is_nan(self) -> Real:
+        return self.apply(p.isnan)
 
     def with_sign_of(self, other: Real) -> Real:
         """This value, which is not negative, with the sign of another."""
@@ -213,11 +222,13 @@ def _exp(x: Pair) -> Pair:
     beyond = x.re > _MOST
     shift = beyond.where(x.re.like(_MOST), 0)
     size, factor = (x.re - shift).apply(p.exp), beyond.where(x.re.like(math.exp(_MOST)), 1)
-    flat, nothing = x.im.equals(0), x.re.equals(-math.inf)
+    flat, turns = x.im.equals(0), x.im.is_finite()
     cos, sin = (x.im.apply(each) for each in (p.cos, p.sin))
-    re, im = size * cos * factor, size * sin * factor
-    re = flat.where(x.re.apply(p.exp), nothing.where(re.like(0), re))
-    return Pair(re, flat.where(x.im, nothing.where(im.like(0), im)))
+    re = flat.where(x.re.apply(p.exp), size * cos * factor)
+    im = flat.where(x.im, size * sin * factor)
+    endless, nothing = (x.re.equals(end) & ~turns for end in (math.inf, -math.inf))
+    re = endless.where(re.like(math.inf), nothing.where(re.like(0), re))
+    return Pair(re, nothing.where(im.like(0).with_sign_of(x.im), im))
 
 
 @_in_float64
@@ -304,7 +315,10 @@ def _hyperbolic(x: Real) -> tuple[Real, Real, Real]:
 def _sinh(x: Pair) -> Pair:
     sinh, cosh, factor = _hyperbolic(x.re)
     cos, sin = (x.im.apply(each) for each in (p.cos, p.sin))
-    re = x.re.equals(0).where(x.re, sinh * cos * factor)
+    turns, endless = x.im.is_finite(), abs(x.re).equals(math.inf)
+    re = turns.where(sinh * cos * factor, endless.where(x.re.like(math.inf), x.re))
+    lost = ~(turns | endless | x.re.equals(0))
+    re = lost.where(x.re.like(math.nan), re)
     return Pair(re, _times(cosh, sin) * factor)
 
 
@@ -316,10 +330,12 @@ def cosh(x: Pair) -> Pair:
 def _cosh(x: Pair) -> Pair:
     sinh, cosh, factor = _hyperbolic(x.re)
     cos, sin = (x.im.apply(each) for each in (p.cos, p.sin))
-    zeros = [each.equals(0) for each in x]
-    zero_re, zero_im = (zero.where(each, each.apply(p.sign)) for zero, each in zip(zeros, x))
-    im = (zeros[0] | zeros[1]).where(zero_re * zero_im, sinh * sin * factor)
-    return Pair(cosh * cos * factor, im)
+    upright = x.re.equals(0)
+    im = x.im.equals(0).where(upright.where(x.re, x.re.apply(p.sign)) * x.im, sinh * sin * factor)
+    turns, endless = x.im.is_finite(), abs(x.re).equals(math.inf)
+    im = (upright & ~turns).where(im.like(0), im)
+    re = (endless & ~turns).where(x.re.like(math.inf), cosh * cos * factor)
+    return Pair(re, im)
 
 
 @_in_float64
@@ -335,14 +351,16 @@ def _tanh(x: Pair) -> Pair:
     by = beta * square + 1
     re = beta * (square + 1).apply(p.sqrt) * sinh / by
     far = x.im.apply(p.sin) * x.im.apply(p.cos) * 4 * (abs(x.re) * -2).apply(p.exp)
-    endless = abs(x.re).equals(math.inf)
-    far = endless.where(far.like(0).with_sign_of(x.im), far)
-    return Pair(large.where(x.re.apply(p.sign), re), large.where(far, tan / by))
+    turns, endless = x.im.is_finite(), abs(x.re).equals(math.inf)
+    far = (endless & ~turns).where(far.like(0).with_sign_of(x.im), far)
+    re = large.where((turns | endless).where(x.re.apply(p.sign), math.nan), re)
+    re = x.re.equals(0).where(x.re, re)
+    return Pair(re, x.im.equals(0).where(x.im, large.where(far, tan / by)))
 
 
 @_in_float64
 def sin(x: Pair) -> Pair:
-    return _sinh(x.times_i).over_i
+    return _sinh(x.over_i).times_i
 
 
 @_in_float64
@@ -370,6 +388,11 @@ _FAR = 2.0**100
 """The size from which on 1 is nothing beside a number or its square."""
 
 
+def _is_far(x: Pair) -> Real:
+    """Where a part is, whatever the other one is: infinite beside NaN, too."""
+    return (abs(x.re) > _FAR) | (abs(x.im) > _FAR)
+
+
 def _roots(x: Pair) -> tuple[Pair, Pair]:
     """The roots of 1 - x and of 1 + x."""
     return _sqrt(Pair(1 - x.re, -x.im)), _sqrt(Pair(x.re + 1, x.im))
@@ -381,7 +404,9 @@ def asin(x: Pair) -> Pair:
     re = x.re.apply(p.atan2, below.re * above.re - below.im * above.im)
     near = Pair(re, _asinh(below.re * above.im - below.im * above.re))
     height = (_log(x).re + math.log(2.0)).with_sign_of(x.im)
-    return Pair(x.re.apply(p.atan2, abs(x.im)), height).where(_ordered(x)[0] > _FAR, near)
+    far = Pair(x.re.apply(p.atan2, abs(x.im)), height)
+    found = far.where(_is_far(x), near)
+    return Pair((x.im.is_nan() & x.re.equals(0)).where(x.re, found.re), found.im)
 
 
 @_in_float64
@@ -390,7 +415,9 @@ def acos(x: Pair) -> Pair:
     re = below.re.apply(p.atan2, above.re) * 2
     near = Pair(re, _asinh(above.re * below.im - above.im * below.re))
     height = -(_log(x).re + math.log(2.0)).with_sign_of(x.im)
-    return Pair(abs(x.im).apply(p.atan2, x.re), height).where(_ordered(x)[0] > _FAR, near)
+    found = Pair(abs(x.im).apply(p.atan2, x.re), height).where(_is_far(x), near)
+    upright = x.im.is_nan() & x.re.equals(0)
+    return Pair(upright.where(x.re.like(math.pi / 2), found.re), found.im)
 
 
 @_in_float64
@@ -402,12 +429,12 @@ def atan(x: Pair) -> Pair:
     im = (height * 4 / distance).apply(p.log1p) * 0.25
     pole = (math.log(2.0) - _log(Pair(1 - height, x.re)).re) * 0.5
     im = (distance < 2.0**-100).where(pole, im)
-    large, _ = _ordered(x)
     endless = abs(x.re).equals(math.inf) | height.equals(math.inf)
     beyond = endless.where(im.like(0), abs(reciprocal(x).im))
-    far = Pair(re.like(math.pi / 2).with_sign_of(x.re), beyond)
-    re, im = far.where(large > _FAR, Pair(re, im))
-    return Pair(re, im.with_sign_of(x.im))
+    upright = re.like(math.pi / 2).with_sign_of(x.re)
+    far = Pair(x.re.is_nan().where(x.re, upright), beyond)
+    re, im = far.where(_is_far(x), Pair(re, im))
+    return Pair(re, x.im.equals(0).where(x.im, im.with_sign_of(x.im)))
 
 
 FUNCTIONS: dict[Primitive, Callable[..., Any]] = {

@@ -363,7 +363,8 @@ def exp2(input: Tensor) -> Tensor:
     """2 to the power of each element."""
     x = as_float(input, "exp2")
     if x._type.dtype.is_complex:
-        return exp(mul(x, _LN2))
+        re, im = (mul(part(x, at), _LN2) for at in (0, 1))  # infinite beside 0 they stay so
+        return exp(apply(p.complex_, re, im))
     return apply(p.exp2, x)
 
 
