@@ -236,3 +236,28 @@ def test_complex_factors_are_pytorchs():
         found[lib] = [each.detach().numpy() for each in (*results, *turned, a.grad, b.grad)]
     for one, other in zip(found[tg], found[torch], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_matrix_exponentials_are_as_exact_as_their_type(compiled: bool) -> None:
+    """Errors grow with squarings; those of the smallest matrices are of the last place."""
+    rng = np.random.default_rng(0)
+    one = rng.standard_normal((4, 10, 10))
+    one[3] -= one[3].T.copy()
+    norms = np.abs(one).sum(-2).max(-1)[:, None, None]
+    for norm, limit in ((0.01, 2e-7), (1.0, 3e-7), (3.0, 5e-7), (10.0, 1e-6)):
+        found = []
+        for dtype in (tg.float32, tg.float64):
+            x = tg.tensor((one / norms * norm).astype(np.float32)).to(dtype).requires_grad_()
+            exponential = tg.linalg.matrix_exp
+            result = (tg.compile(exponential) if compiled else exponential)(x)
+            (gradient,) = tg.autograd.grad(result, x, tg.eye(10, dtype=dtype).expand(4, 10, 10))
+            found.append([each.detach().double() for each in (result, gradient)])
+        for single, double in zip(*found, strict=True):
+            error = (single - double).abs().amax((1, 2)) / double.abs().amax((1, 2))
+            assert error.max() < limit, (norm, error.tolist())
+        # The gradient of a trace of the exponential is its transpose.
+        assert tg.allclose(found[1][1], found[1][0].mT, rtol=1e-12, atol=1e-12)
+    sizes = tg.tensor([0.0, -80.0, 3e4 / 2**10, 1e-30]).double()
+    diagonal = tg.linalg.matrix_exp(sizes[:, None, None] * tg.eye(2, dtype=tg.float64))
+    assert tg.allclose(diagonal[:, 0, 0], sizes.exp(), rtol=1e-12)
