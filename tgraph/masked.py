@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .core.argument_types import Flag as _Flag
 from .core.complex_parts import conjugate as _conjugate
 from .core.dtype_info import iinfo as _iinfo
 from .core.eager_context import current_context as _current_context
@@ -42,8 +43,6 @@ __all__ = [
 ]  # fmt: skip
 
 _Dims = int | Sequence[int] | None
-_Flag = bool | Any
-"""Taken by its truth, as in PyTorch."""
 
 
 # --- parts ---------------------------------------------------------------------------------------

@@ -185,3 +185,52 @@ def test_flags_that_python_code_looks_at_are_taken_by_their_truth() -> None:
     assert tg.masked.amax(x, 1, keepdim=1).shape == (1, 1)
     with pytest.raises(TypeError, match="'ceil_mode' must be bool, not int"):
         F.max_pool1d(x, 2, ceil_mode=1)
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_shapes_and_types_that_layers_refuse(compiles: bool) -> None:
+    def ran(function: Any, *given: Any, **named: Any) -> Any:
+        return (tg.compile(function) if compiles else function)(*given, **named)
+
+    x, weight = tg.ones(2, 3), tg.ones(2, 3, 3)
+    for told, function, *given in (
+        ("a bias that broadcasts to the shape", F.linear, x, tg.ones(1, 3), tg.ones(4)),
+        ("inputs of the same size but for", F.bilinear, x, tg.ones(1, 3), weight),
+        (r"bias size .*: got \[1\] but expected \[2\]", F.bilinear, x, x, weight, tg.ones(1)),
+        ("kernel size should be greater", F.conv1d, tg.ones(1, 2, 3), tg.ones(1, 2, 0)),
+        ("Only zero batch or zero channel", F.conv1d, tg.ones(1, 2, 0), tg.ones(1, 2, 1)),
+        ("running_mean should have one dim", F.batch_norm, x, tg.ones(1, 3), tg.ones(3)),
+        ("kernel_size equals to 2, but got size 1", F.unfold, tg.ones(1, 1, 3, 3), (2,)),
+        ("chunk expects at least a 1-dim", tg.chunk, tg.tensor(1.0), 2),
+        ("must be smaller than num_classes", F.one_hot, tg.tensor([0, 1]), 0),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=told):
+            ran(function, *given)
+    whole = tg.ones(1, 1, 2, 2, dtype=tg.int64)
+    for told, function, *given in (
+        ('"grid_sampler" not implemented for int64', F.grid_sample, whole, tg.zeros(1, 1, 1, 2),
+         "bilinear", "zeros", False),
+        ('"rms_norm" not implemented for int64', F.rms_norm, whole, [2]),
+        ('"logsigmoid" not implemented for bool', F.logsigmoid, x > 0),
+        ('"adaptive_avg_pool" not implemented for int64', F.adaptive_avg_pool2d, whole, 1),
+        (r"got 4D\) .*got \[1.5\]", F.interpolate, whole, 2, None, [1.5]),
+    ):  # fmt: skip
+        with pytest.raises(NotImplementedError, match=told):
+            ran(function, *given)
+
+
+def test_what_the_types_of_layers_are() -> None:
+    x, wide = tg.ones(2, 3), tg.ones(3, dtype=tg.float64)
+    assert F.rms_norm(x, [3], wide).dtype is tg.float32
+    assert F.cosine_similarity(tg.ones(2, 3, dtype=tg.int64), wide).dtype is tg.float64
+    assert F.linear(tg.ones(3), tg.ones(2, 3), tg.ones(1, 2)).shape == (2,)
+    assert F.nll_loss(tg.zeros(3), tg.tensor([1]), reduction="none").shape == ()
+    for scale in ("a", tg.ones(2), 1j):
+        with pytest.raises(TypeError, match="'scale_factor' must be float or tuple of floats"):
+            F.interpolate(tg.ones(1, 1, 2), scale_factor=scale)
+    with pytest.raises(TypeError, match="'options' must be LinearCrossEntropyOptions, not int"):
+        F.linear_cross_entropy(x, tg.ones(4, 3), tg.tensor([0, 1]), options=2)
+    with pytest.raises(RuntimeError, match="at least two devices, meta and cpu"):
+        F.embedding_bag(
+            tg.tensor([0, 1]), tg.ones(4, 3), tg.zeros(1, device="meta", dtype=tg.int64)
+        )

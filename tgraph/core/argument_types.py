@@ -21,6 +21,8 @@ from .memory_format import MemoryFormat
 from .state import state
 from .tensor import Tensor
 
+Flag = bool | Any
+"""What is taken by its truth, as PyTorch's Python code takes it: its type is not looked at."""
 _SCALARS = (bool, int, float, complex, np.generic)
 _DTYPE_NAMES = frozenset(each.name for each in ALL_DTYPES)
 _SEQUENCES = ("Ints", "Sizes", "Dims", "_Dims", "_Sizes", "Sequence[int]")

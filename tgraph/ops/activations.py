@@ -174,7 +174,8 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 @planned
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), without underflow."""
-    return e.sub(0, _log1pexp(e.neg(input)))  # 0.0 and not -0.0 where it vanishes
+    x = require_float(input, "logsigmoid")
+    return e.sub(0, _log1pexp(e.neg(x)))  # 0.0 and not -0.0 where it vanishes
 
 
 @composite("silu")

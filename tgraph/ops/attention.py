@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from ..compiler.ir import primitives as p
+from ..core.argument_types import Flag
 from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.eager_context import constant
@@ -161,21 +162,21 @@ def multi_head_attention_forward(
     in_proj_bias: Tensor | None,
     bias_k: Tensor | None,
     bias_v: Tensor | None,
-    add_zero_attn: bool,
+    add_zero_attn: Flag,
     dropout_p: float,
     out_proj_weight: Tensor,
     out_proj_bias: Tensor | None,
-    training: bool = True,
+    training: Flag = True,
     key_padding_mask: Tensor | None = None,
-    need_weights: bool = True,
+    need_weights: Flag = True,
     attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False,
+    use_separate_proj_weight: Flag = False,
     q_proj_weight: Tensor | None = None,
     k_proj_weight: Tensor | None = None,
     v_proj_weight: Tensor | None = None,
     static_k: Tensor | None = None,
     static_v: Tensor | None = None,
-    average_attn_weights: bool = True,
+    average_attn_weights: Flag = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """What `MultiheadAttention` computes: the result, and with `need_weights` the weights.
@@ -198,7 +199,7 @@ def multi_head_attention_forward(
             "You may use the Transformer module method "
             "`generate_square_subsequent_mask` to create this mask."
         )
-    is_causal = is_causal and key_padding_mask is None and not need_weights
+    is_causal = bool(is_causal) and key_padding_mask is None and not need_weights
     attn_mask = None if is_causal else canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
     _check_features(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     weights = q_proj_weight, k_proj_weight, v_proj_weight
@@ -207,7 +208,7 @@ def multi_head_attention_forward(
     elif in_proj_weight is None:
         raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
     _check_mask(attn_mask, query, key, num_heads)
-    _check_more(bias_k, bias_v, static_k, static_v)
+    _check_more(bias_k, bias_v, static_k, static_v, embed_dim_to_check)
     extra = (bias_k is not None) + bool(add_zero_attn)
     if key_padding_mask is not None:
         wanted = query.shape[1], (key if static_k is None else m.transpose(static_k, 0, 1)).shape[0]
@@ -220,8 +221,8 @@ def multi_head_attention_forward(
     output, shown = _multi_head(
         query, key, value, in_proj_weight, in_proj_bias, *weights, bias_k, bias_v, static_k,
         static_v, out_proj_weight, out_proj_bias, key_padding_mask, attn_mask, num_heads,
-        bool(add_zero_attn), dropout_p if training else 0.0, is_causal, need_weights,
-        average_attn_weights, 1 if use_separate_proj_weight else shared, extra,
+        bool(add_zero_attn), dropout_p if training else 0.0, is_causal, bool(need_weights),
+        bool(average_attn_weights), 1 if use_separate_proj_weight else shared, extra,
     )  # fmt: skip
     shown = shown if need_weights else None
     if is_batched:
@@ -451,8 +452,9 @@ def _check_mask(mask: Tensor | None, query: Tensor, key: Tensor, heads: int) -> 
 
 
 def _check_more(
-    bias_k: Tensor | None, bias_v: Tensor | None, static_k: Tensor | None, static_v: Tensor | None
-) -> None:
+    bias_k: Tensor | None, bias_v: Tensor | None, static_k: Tensor | None,
+    static_v: Tensor | None, features: int,
+) -> None:  # fmt: skip
     if (bias_k is None) != (bias_v is None):
         one, other = ("bias_k", "bias_v") if bias_v is None else ("bias_v", "bias_k")
         raise AssertionError(f"{one} is set but {other} is None")
@@ -460,3 +462,9 @@ def _check_more(
         raise AssertionError("bias cannot be added to static key.")
     if bias_k is not None and static_v is not None:
         raise AssertionError("bias cannot be added to static value.")
+    for name, each in (("bias_k", bias_k), ("bias_v", bias_v)):
+        if each is not None and tuple(each.shape) != (1, 1, features):
+            raise RuntimeError(
+                f"multi_head_attention_forward(): expected {name} to be [1, 1, {features}], got "
+                f"{list(each.shape)}"
+            )

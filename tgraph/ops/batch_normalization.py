@@ -96,8 +96,12 @@ def _check_by_channel(
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     channels = input._type.shape[1]
     for name, each in zip(_NAMES, given):
-        if each is not None and each._type.numel != channels:
+        if each is None:
+            continue
+        if each._type.numel != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {each._type.numel}")
+        if name.startswith("running") and each.ndim > 1:
+            raise RuntimeError(f"{name} should have one dimension, got {list(each.shape)}")
 
 
 def _by_input(

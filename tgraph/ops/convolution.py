@@ -95,6 +95,16 @@ def check_dimensions(x: Tensor, weight: Tensor, count: int, name: str) -> None:
             f"{list(weight.shape)}, but got {x.ndim}-dimensional input of size {list(x.shape)} "
             f"instead (in {name})"
         )
+    if 0 in weight._type.shape[2:]:
+        raise RuntimeError(
+            f"{name}: kernel size should be greater than zero, but got weight of size "
+            f"{list(weight.shape)}"
+        )
+    if 0 in x._type.shape[2:]:
+        raise RuntimeError(
+            f"{name}: Only zero batch or zero channel inputs are supported, but got input of size "
+            f"{list(x.shape)}"
+        )
 
 
 def check_dtypes(x: Tensor, weight: Tensor, bias: Tensor | None, name: str) -> None:

@@ -7,7 +7,7 @@ import math
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..core.composite import composite
-from ..core.dispatch import apply
+from ..core.dispatch import apply, check_devices
 from ..core.eager_context import current_context
 from ..core.grad_mode import no_grad
 from ..core.layouts import sparse_coo
@@ -155,6 +155,7 @@ def embedding_bag(
     if input.ndim == 2:
         return _of_rows(rows, kept, mode)
     assert offsets is not None
+    check_devices("embedding_bag", (input._type, offsets._type))
     return _of_offsets(rows, kept, mode, _starts(offsets, input.shape[0], include_last_offset))
 
 

@@ -383,6 +383,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         )
     if not state.context:
         num_classes = _checked_classes(tensor, num_classes)
+    elif num_classes == 0:
+        raise RuntimeError("Class values must be smaller than num_classes, got num_classes=0")
     elif num_classes < 0:
         highest = current_context().host_array(tensor, "one_hot() without num_classes")
         num_classes = int(highest.max()) + 1

@@ -14,7 +14,7 @@ from ..compiler.ir import primitives as p
 from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.eager_context import current_context
-from ..core.operands import cast, require_tensor, widened
+from ..core.operands import cast, require_float, require_tensor, widened
 from ..core.planned import planned
 from ..core.tensor import Tensor, unwritten
 from ..runtime.dtypes import int64
@@ -90,6 +90,7 @@ def _check_operands(x: Tensor, grid: Tensor) -> None:
             "grid_sampler(): expected input to have non-empty spatial dimensions, but input has "
             f"sizes {list(x.shape)}"
         )
+    require_float(x, "grid_sampler")
     if x._type.dtype is not grid._type.dtype:
         raise RuntimeError(
             "grid_sampler(): expected input and grid to have same dtype, but input has "

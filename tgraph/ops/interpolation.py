@@ -105,6 +105,12 @@ def _sizes(
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
     many = isinstance(scale_factor, Sequence)
+    for each in scale_factor if many else (scale_factor,):
+        if isinstance(each, (str, complex)) or (isinstance(each, Tensor) and each._type.numel != 1):
+            raise TypeError(
+                "interpolate(): argument 'scale_factor' must be float or tuple of floats, got "
+                f"{scale_factor!r}"
+            )
     if many and len(scale_factor) != count:
         raise ValueError(
             "Input and scale_factor must have the same number of spatial dimensions, but got input "
@@ -129,7 +135,7 @@ def _whole(size: Any, given: Any) -> int:
 
 
 def _check_mode(mode: str, count: int) -> None:
-    dims = _DIMENSIONS.get(mode, ())
+    dims = _DIMENSIONS.get(mode, ()) if isinstance(mode, str) else ()
     if count in dims:
         return
     if len(dims) == 1 and mode != "lanczos" and count in (1, 2, 3):

@@ -35,6 +35,11 @@ def linear_cross_entropy(
     tensor(1.3863)
     """
     _check(input, linear_weight, linear_bias)
+    if options is not None and not hasattr(options, "acc_dtype"):
+        raise TypeError(
+            "linear_cross_entropy(): argument 'options' must be LinearCrossEntropyOptions, not "
+            f"{type(options).__name__}"
+        )
     classes, *inner = linear_weight.shape[:-1]
     flat = m.reshape(linear_weight, (-1, linear_weight.shape[-1])) if inner else linear_weight
     scores = linear(input, flat)

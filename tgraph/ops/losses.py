@@ -8,6 +8,7 @@ from typing import Any
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import are_same
+from ..core.argument_types import Flag
 from ..core.autocast import with_autocast
 from ..core.composite import composite
 from ..core.dispatch import apply
@@ -188,6 +189,7 @@ def nll_loss(
 def _nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
 ) -> Tensor:
+    target = _of_vector(input, target)
     axis = _class_axis(input, target, "nll_loss")
     _check_classes(target)
     require_float(input, "nll_loss")
@@ -217,6 +219,15 @@ def _check_class_weights(name: str, weight: Tensor, classes: int) -> None:
             f"{name}: weight tensor should be defined either for all {classes} classes or no "
             f"classes but got weight tensor of shape: {list(weight._type.shape)}"
         )
+
+
+def _of_vector(input: Tensor, target: Tensor) -> Tensor:
+    """The target, without its one dimension where the input is a vector of classes."""
+    require_tensor(input, "nll_loss"), require_tensor(target, "nll_loss", "target")
+    is_class = not target._type.dtype.is_differentiable
+    if input.ndim == 1 and is_class and are_same(target._type.shape, (1,)):
+        return m.reshape(target, ())
+    return target
 
 
 def _class_axis(input: Tensor, target: Tensor, name: str) -> int:
@@ -291,6 +302,7 @@ def _cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     require_tensor(input, "cross_entropy"), require_tensor(target, "cross_entropy", "target")
+    target = _of_vector(input, target)
     axis = 1 if input.ndim > 1 else 0
     logs = log_softmax(input, axis)
     if weight is not None:
@@ -583,7 +595,7 @@ def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
     var: Any,
-    full: bool | Any = False,
+    full: Flag = False,
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
@@ -608,7 +620,7 @@ def gaussian_nll_loss(
     is_checked = state.context is None and not var.is_meta
     if is_checked and bool(r.any(e.lt(var.detach(), 0))):
         raise ValueError("var has negative entry/entries")
-    return _gaussian_nll_loss(input, target, var, full, eps, reduction)
+    return _gaussian_nll_loss(input, target, var, bool(full), eps, reduction)
 
 
 def _broadcasts_once(var: Tensor, input: Tensor) -> bool:

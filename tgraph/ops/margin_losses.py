@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..compiler.ir import primitives as p
 from ..core.autocast import with_autocast
 from ..core.dispatch import apply
-from ..core.operands import cast, require_float, require_tensor
+from ..core.operands import cast, promote, require_float, require_tensor
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..runtime.dtypes import int64
@@ -333,6 +333,7 @@ def multilabel_soft_margin_loss(
 def _multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str
 ) -> Tensor:
+    input, target = promote("multilabel_soft_margin_loss", input, target)
     loss = e.neg(
         e.add(
             e.mul(target, logsigmoid(input)),

@@ -448,6 +448,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` views of equal size along `dim`; the last may be smaller."""
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if not input._type.shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     size = input._type.shape[normalize_axis(dim, len(input._type.shape))]
     if size == 0:
         return split(input, [0] * chunks, dim)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..compiler.ir import TensorType
 from ..core.autocast import with_autocast
 from ..core.composite import composite
-from ..core.operands import cast, refuse_complex, require_float, widened
+from ..core.operands import cast, refuse_complex, require_float, result_type, widened
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
@@ -126,6 +126,8 @@ def rms_norm(
 ) -> Tensor:
     """Divided by the root of the mean square over the last dimensions, then scaled."""
     axes = _last_axes("rms_norm", input, normalized_shape, weight)
+    if not input._type.dtype.is_differentiable:
+        raise NotImplementedError(f'"rms_norm" not implemented for {input._type.dtype.name}')
     small = eps
     if small is None:
         small = {"float64": 2.0**-52, "complex128": 2.0**-52, "bfloat16": 2.0**-7,
@@ -137,7 +139,8 @@ def rms_norm(
 def _rms_norm(x: Tensor, weight: Tensor | None, axes: tuple[int, ...], eps: float) -> Tensor:
     wide = widened(x)
     scale = e.rsqrt(e.add(r.mean(e.mul(wide, wide), axes, True), eps))
-    return _scaled(e.mul(wide, scale), weight, None, x._type.dtype)
+    result = _scaled(e.mul(wide, scale), weight, None, x._type.dtype)
+    return cast(result, x._type.dtype) if result._type.dtype.is_floating_point else result
 
 
 @planned
@@ -224,6 +227,10 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`."""
     refuse_complex("cosine_similarity", x1, x2)
+    dtype = result_type(x1, x2)
+    x1, x2 = (
+        each if each._type.dtype.is_floating_point else cast(each, dtype) for each in (x1, x2)
+    )
     if x1._type.shape != x2._type.shape:
         x1, x2 = m.broadcast_tensors(x1, x2)  # `dim` may be one that only one of them has
     lengths = (e.clamp(norm(each, 2, dim, keepdim=True), min=eps) for each in (x1, x2))

@@ -124,6 +124,11 @@ def fold(
 def _arguments(
     kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> tuple[tuple[int, ...], ...]:
+    given = (("kernel_size", kernel_size), ("dilation", dilation), ("padding", padding),
+             ("stride", stride))  # fmt: skip
+    for name, each in given:
+        if isinstance(each, Sequence) and len(each) == 1:
+            raise RuntimeError(f"It is expected {name} equals to 2, but got size 1")
     window = spread(kernel_size, 2, "kernel_size")
     apart, pads = spread(dilation, 2, "dilation"), spread(padding, 2, "padding")
     steps = spread(stride, 2, "stride")

@@ -54,7 +54,7 @@ def _line(
     dtype: DType | None = None,
     layout: Any = strided,
     device: Any = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = False,
 ) -> _Line:
     wanted = _creation_options.get_default_dtype() if dtype is None else dtype
     if M < 0:
@@ -63,7 +63,7 @@ def _line(
         raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
     if wanted not in (float32, float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {wanted}")
-    if not isinstance(requires_grad, bool):
+    if not isinstance(requires_grad, (bool, type(None))):
         raise TypeError(
             f"{name}(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}"
         )
