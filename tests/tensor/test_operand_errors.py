@@ -234,3 +234,17 @@ def test_what_the_types_of_layers_are() -> None:
         F.embedding_bag(
             tg.tensor([0, 1]), tg.ones(4, 3), tg.zeros(1, device="meta", dtype=tg.int64)
         )
+
+
+def test_keys_and_values_that_attention_adds_have_its_features() -> None:
+    x, weight, bias = tg.rand(3, 1, 4), tg.rand(12, 4), tg.zeros(12)
+
+    def attended(more: tg.Tensor) -> Any:
+        return F.multi_head_attention_forward(
+            x, x, x, 4, 2, weight, bias, more, more, False, 0.0, tg.rand(4, 4), None
+        )
+
+    assert attended(tg.ones(4))[0].shape == attended(tg.ones(1, 1, 4))[0].shape == (3, 1, 4)
+    for wrong in (tg.ones(()), tg.ones(1), tg.ones(2, 1, 4)):
+        with pytest.raises(RuntimeError, match=r"expected bias_k to be \[1, 1, 4\], got"):
+            attended(wrong)

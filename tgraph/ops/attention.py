@@ -463,7 +463,8 @@ def _check_more(
     if bias_k is not None and static_v is not None:
         raise AssertionError("bias cannot be added to static value.")
     for name, each in (("bias_k", bias_k), ("bias_v", bias_v)):
-        if each is not None and tuple(each.shape) != (1, 1, features):
+        fits = ([features], [1, features], [1, 1, features])
+        if each is not None and list(each.shape) not in fits:
             raise RuntimeError(
                 f"multi_head_attention_forward(): expected {name} to be [1, 1, {features}], got "
                 f"{list(each.shape)}"
