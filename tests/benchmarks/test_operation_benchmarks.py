@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 import tgraph as tg
-from benchmarks import chart, compiled, eager, eager_worker, overheads, pairs, scaling, table
+from benchmarks import (
+    chart,
+    compiled,
+    eager,
+    eager_worker,
+    overheads,
+    pairs,
+    scaling,
+    small_calls,
+    table,
+)
 from benchmarks.operations import BY_NAME, OPERATIONS, SIZES, Operation
 from benchmarks.pairs import Pair
 
@@ -28,6 +38,13 @@ def test_there_are_forty_operations_and_networks_beside_them() -> None:
 @pytest.mark.parametrize("name", [operation.name for operation in OPERATIONS])
 def test_every_operation_gives_the_same_eager_and_compiled(name: str) -> None:
     pairs.require_equal(BY_NAME[name], results(name, True), results(name))
+
+
+def test_small_calls_run() -> None:
+    rows = small_calls.rows()
+    assert len({row.name for row in rows}) == len(rows) > 100
+    for row in rows:
+        small_calls.batch(row, "tgraph")(1)
 
 
 def test_other_results_or_shapes_are_told() -> None:
