@@ -12,6 +12,7 @@ import ast
 import builtins
 import copy
 import importlib
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -78,8 +79,7 @@ class Stub:
         returns: str = "", indent: str = "",
     ) -> None:  # fmt: skip
         """A function as it is defined, under a name; its first argument is `self` of a method."""
-        while hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
+        function = inspect.unwrap(function)
         module = importlib.import_module(function.__module__)
         node = copy.deepcopy(_definition(module, function.__name__))
         names = Names(module)

@@ -9,6 +9,7 @@ looked at each time, and lists of tensors where a call fails.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -208,7 +209,7 @@ class ArgumentTypes:
     def _read(self) -> None:
         """The annotations, when a call first asks for them."""
         if self._positional is None:
-            function = unwrapped(self._function)
+            function: Any = inspect.unwrap(self._function)
             code = function.__code__
             self._positional = code.co_varnames[: code.co_argcount]
             self._atoms = known_annotations(function)
@@ -216,7 +217,7 @@ class ArgumentTypes:
 
 def known_annotations(function: Callable[..., Any]) -> dict[str, tuple[str, ...]]:
     """Of the parameters whose types are known, the types that they may have."""
-    function = unwrapped(function)
+    function = inspect.unwrap(function)
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     found = {}
@@ -228,18 +229,9 @@ def known_annotations(function: Callable[..., Any]) -> dict[str, tuple[str, ...]
     return found
 
 
-def unwrapped(function: Callable[..., Any]) -> Any:
-    """The function below what `functools.wraps` made."""
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return function
-
-
 def form_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What `ArgumentTypes.known` has of a call."""
-    if kwargs:
-        return (*map(type, args), *kwargs, *map(type, kwargs.values()))
-    return tuple(map(type, args))
+    """What `ArgumentTypes.known` has of a call; without names it is `tuple(map(type, args))`."""
+    return (*map(type, args), *kwargs, *map(type, kwargs.values()))
 
 
 def _stands_for_int(value: Tensor, atoms: tuple[str, ...]) -> bool:

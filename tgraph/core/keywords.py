@@ -8,10 +8,11 @@ meaning here, such as the order of dimensions in memory of casts, is accepted an
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .argument_types import ArgumentTypes, are_ints, known_annotations
+from .argument_types import ArgumentTypes, are_ints, form_of, known_annotations
 from .layouts import Layout, strided
 from .sparse_tensor import SPARSE_RULES
 
@@ -102,7 +103,7 @@ def with_keywords(
                 if asks_for_sparse(kwargs):
                     return made_sparse(function, args, kwargs)
                 args, kwargs = translated(names, args, kwargs)
-            form = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+            form = form_of(args, kwargs)
         else:
             form = tuple(map(type, args))
         places = types.known.get(form)
@@ -163,9 +164,7 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     `inspect.signature` would take 20 times as long, for each of the 450 functions that are given
     names at import.
     """
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    code = function.__code__
+    code = inspect.unwrap(function).__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 

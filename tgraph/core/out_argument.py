@@ -8,7 +8,7 @@ from typing import Any
 
 from ..compiler.ir import primitives as p
 from . import pytree
-from .argument_types import ArgumentTypes, are_ints
+from .argument_types import ArgumentTypes, are_ints, form_of
 from .autocast import no_autocast
 from .dispatch import apply, settled
 from .eager_context import current_context
@@ -54,9 +54,7 @@ def with_out(
                 return made_sparse(function, args, kwargs)
             args, kwargs = translated(names, args, kwargs)
         if looks or kwargs:
-            form = tuple(map(type, args))
-            if kwargs:
-                form = (*form, *kwargs, *map(type, kwargs.values()))
+            form = form_of(args, kwargs) if kwargs else tuple(map(type, args))
             places = types.known.get(form)
             if places is None or (places and not are_ints(places, args, kwargs)):
                 args, kwargs = types.fitting(args, kwargs)

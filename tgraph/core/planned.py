@@ -146,7 +146,8 @@ class Planned:
     # --- making plans ---
 
     def _plan(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> EagerPlan | None:
-        """A plan for the second call with a signature; None where there is none (yet)."""
+        """A plan for the second call with a signature, for the first one where its arguments are
+        large; None where there is none (yet)."""
         leaves, found = (*args, *kwargs.values()), self.table.plans.get(key)
         if found is None:
             kept = _kept(leaves)
