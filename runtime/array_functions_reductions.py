@@ -128,7 +128,7 @@ def _sum(xp: Any, x: Array, axes: Axes, keepdims: bool) -> Array:
     if dtype.kind not in "fV":  # V: bfloat16
         return quietly(xp.add.reduce, x, axis=axes, dtype=dtype, keepdims=keepdims)
     wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
-    if xp is np and axes and x.size > _BLOCK:
+    if xp is np and axes and x.size > _BLOCK and not _is_pairwise(x, axes, wide):
         x = _sums_of_blocks(x, axes, wide)
     total = quietly(xp.add.reduce, x, axis=axes, dtype=wide, keepdims=keepdims)
     return total if wide is dtype else quietly(total.astype, dtype)
@@ -136,16 +136,15 @@ def _sum(xp: Any, x: Array, axes: Axes, keepdims: bool) -> Array:
 
 def _sums_of_blocks(x: Array, axes: Axes, dtype: Any) -> Array:
     """Fewer elements with the same sum, until few are left that are not added up pairwise."""
-    while True:
+    while not _is_pairwise(x, axes, dtype):
         lengths = {axis: x.shape[axis] for axis in axes}
-        if _is_pairwise(x, axes, dtype):
-            return x
         axis = max(lengths, key=lengths.__getitem__)
         others = prod(lengths.values()) // max(lengths[axis], 1)
         block = max(1, _BLOCK // others) if others else _BLOCK
         if lengths[axis] <= block:
             return x
         x = _block_sums(x, axes, axis, max(block, 2), dtype)
+    return x
 
 
 def _is_pairwise(x: Array, axes: Axes, dtype: Any) -> bool:
@@ -155,6 +154,8 @@ def _is_pairwise(x: Array, axes: Axes, dtype: Any) -> bool:
     run = x.ndim
     while run - 1 in axes:
         run -= 1
+    if run == x.ndim - len(axes):
+        return True
     outside: int = prod(x.shape[axis] for axis in axes if axis < run)
     return outside <= _BLOCK
 

@@ -47,29 +47,29 @@ class DType:
         found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
         return found
 
-    @property
+    @cached_property
     def is_floating_point(self) -> bool:
         return self.kind == "float"
 
-    @property
+    @cached_property
     def is_half(self) -> bool:
         """True for floats that take 16 bits of memory."""
         return self.kind == "float" and self.bits == 16
 
-    @property
+    @cached_property
     def is_complex(self) -> bool:
         return self.kind == "complex"
 
-    @property
+    @cached_property
     def is_differentiable(self) -> bool:
         """Whether values can have gradients: those of floats and complex numbers do."""
         return self.kind in ("float", "complex")
 
-    @property
+    @cached_property
     def is_integral(self) -> bool:
         return self.kind in ("int", "uint")
 
-    @property
+    @cached_property
     def is_signed(self) -> bool:
         return self.kind in ("int", "float", "complex")
 

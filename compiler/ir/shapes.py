@@ -121,8 +121,17 @@ def reduce(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
 
 def infer_reshape(shape: Shape, wanted: Sequence[int]) -> Shape:
     """`wanted` with its one -1 filled in; RuntimeError with PyTorch's text if it cannot be."""
-    sizes = list(wanted)
+    sizes = tuple(wanted)
     total = numel(shape)
+    if are_plain_ints(sizes) and min(sizes, default=0) >= 0:
+        if math.prod(sizes) != total:
+            raise _invalid(wanted, total)
+        return sizes
+    return _inferred(list(sizes), total)
+
+
+def _inferred(sizes: list[int], total: int) -> Shape:
+    wanted = tuple(sizes)
     if sizes.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
     if any(size < -1 for size in sizes):

@@ -12,7 +12,9 @@ from ..compiler.ir.shapes import broadcast, normalize_axis
 from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.operands import Scalar, require_tensor
+from ..core.planned import planned
 from ..core.public import public
+from ..core.state import state
 from ..core.tensor import Tensor
 from ..runtime.dtypes import bool_
 from . import elementwise as e
@@ -64,31 +66,38 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         raise RuntimeError(
             f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D"
         )
+    if a[-1] != b[-2 if len(b) > 1 else 0]:
+        raise _misfit(a, b)
+    if len(a) > 1 and len(b) > 1:
+        return _folded_product(input, other)
+    return _product_of_vectors(input, other)
+
+
+@planned
+def _product_of_vectors(input: Tensor, other: Tensor) -> Tensor:
+    """The product of which at least one operand is a vector."""
+    a, b = input._type.shape, other._type.shape
     left = m.unsqueeze(input, 0) if len(a) == 1 else input
     right = m.unsqueeze(other, 1) if len(b) == 1 else other
-    _check_sizes(input, other, left, right)
     result = _folded_product(left, right)
     if len(b) == 1:
         result = m.squeeze(result, -1)
     return m.squeeze(result, -1 if len(b) == 1 else -2) if len(a) == 1 else result
 
 
-def _check_sizes(a: Tensor, b: Tensor, left: Tensor, right: Tensor) -> None:
-    if left._type.shape[-1] == right._type.shape[-2]:
-        return
-    if len(a._type.shape) == 1 and len(b._type.shape) == 1:
-        raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{a._type.shape[0]}] and src "
-            f"[{b._type.shape[0]}] to have the same number of elements, but got "
-            f"{a._type.shape[0]} and {b._type.shape[0]} elements respectively"
+def _misfit(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError:
+    if len(a) == 1 and len(b) == 1:
+        return RuntimeError(
+            f"inconsistent tensor size, expected tensor [{a[0]}] and src [{b[0]}] to have the same "
+            f"number of elements, but got {a[0]} and {b[0]} elements respectively"
         )
-    if len(b._type.shape) == 1:
-        rows, columns = left._type.shape[-2:]
-        raise RuntimeError(
-            f"size mismatch, got input ({rows}), mat ({rows}x{columns}), vec ({b._type.shape[0]})"
+    if len(b) == 1:
+        rows, columns = a[-2:]
+        return RuntimeError(
+            f"size mismatch, got input ({rows}), mat ({rows}x{columns}), vec ({b[0]})"
         )
-    sizes = ["x".join(map(str, each._type.shape[-2:])) for each in (left, right)]
-    raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({sizes[0]} and {sizes[1]})")
+    sizes = ["x".join(map(str, each)) for each in ((1, *a)[-2:], b[-2:])]
+    return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({sizes[0]} and {sizes[1]})")
 
 
 def _folded_product(left: Tensor, right: Tensor) -> Tensor:
@@ -246,6 +255,11 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         operands = tuple(operands[0])
     for each in operands:
         require_tensor(each, "einsum", "operands")
+    # Casts are those of the products of which it is made.
+    return (_einsum if state.autocast is None else _einsum_in_steps)(equation, *operands)
+
+
+def _einsum_in_steps(equation: str, *operands: Tensor) -> Tensor:
     terms, target = _parse_equation(equation, operands)
     labels, result = _diagonals(terms[0], operands[0])
     for at in range(1, len(operands)):
@@ -257,6 +271,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         result = r.sum(result, gone)
     kept = [label for label in labels if label in target]
     return m.permute(result, [kept.index(label) for label in target])
+
+
+_einsum = planned(_einsum_in_steps)
 
 
 def _parse_equation(equation: str, operands: Sequence[Tensor]) -> tuple[list[str], str]:

@@ -119,6 +119,7 @@ def _check_not_empty(name: str, x: Tensor, axes: Sequence[int], ord: Any) -> Non
         )
 
 
+@planned
 def _finite_norm(x: Tensor, order: float, axes: tuple[int, ...], keepdim: bool) -> Tensor:
     dim = axes or None
     if order == 1:
