@@ -170,3 +170,21 @@ def test_a_step_inside_of_an_operation_and_one_of_a_function() -> None:
     assert repr(x.sum() * 2) == "tensor(4., grad_fn=<MulBackward0>)"
     (first,) = tg.autograd.grad(tg.tanh(x).sum(), x, create_graph=True)
     assert type(first.grad_fn).__name__.endswith("Backward0")
+
+
+@pytest.mark.parametrize(
+    "index", [1, (0, 2), (slice(None), 1), (1, slice(0, 3, 2)), (slice(0, 2), ..., -1), slice(1, 2)]
+)
+def test_an_index_of_numbers_and_slices_is_one_step(index: Any) -> None:
+    x = tg.rand(2, 3, 4, dtype=tg.float64, requires_grad=True)
+    part = x[index]
+    ((leaf, _),) = part.grad_fn.next_functions
+    assert leaf.name() == "torch::autograd::AccumulateGrad"
+    assert part._base is x and part.data_ptr() == x.detach()[index].data_ptr()
+    expected = np.zeros((2, 3, 4))
+    expected[index] = 3 * x.detach().numpy()[index] ** 2
+    (slope,) = tg.autograd.grad((part**3).sum(), x, create_graph=True)
+    np.testing.assert_allclose(slope.detach().numpy(), expected)
+    (slope.sum() * 2).backward()
+    expected[index] = 12 * x.detach().numpy()[index]
+    np.testing.assert_allclose(x.grad.numpy(), expected)

@@ -114,7 +114,7 @@ def _linear(record: Any, names: Iterable[str]) -> str:
 def _selected(record: Any, names: Iterable[str]) -> str | None:
     """Of an index of numbers and slices, its last step: what takes one, or adds one."""
     before = _operands(record)
-    if _primitive(record) != "reshape" or not before:
+    if _primitive(record) not in ("reshape", "select") or not before:
         return None
     more = _ndim(record) - len(before[0].shape)
     return ("Alias", "Unsqueeze", "Select")[(more > 0) - (more < 0)]

@@ -45,7 +45,7 @@ def _is_truth(item: Any) -> bool:
     return isinstance(item, (bool, np.bool_))
 
 
-def _is_row(index: Tensor) -> bool:
+def is_row(index: Tensor) -> bool:
     """Whether an index tensor stands for one integer."""
     dtype = index._type.dtype
     return not index._type.shape and dtype.is_integral and dtype not in (bool_, uint8)
@@ -70,7 +70,7 @@ def _as_index(item: Any) -> Any:
         if not array.ndim:
             return int(array) if array.dtype == np.int64 else bool(array)
         index = current_context().array_constant(np.ascontiguousarray(array))
-    if _is_row(index):
+    if is_row(index):
         context = current_context()
         if index._type.device is META or not context.has_value(index):
             return index if index._type.dtype is int32 else cast(index, int64)
@@ -190,7 +190,7 @@ def take_apart(x: Tensor, index: Any) -> IndexPlan:
             picks.append((len(result), constant_index([0] if item else [], x._type.device)))
             result.append(1)
         elif isinstance(item, Tensor):
-            found = rows if _is_row(item) else picks
+            found = rows if is_row(item) else picks
             found.append((len(result), on_device(item, x._type.device)))
             used = _axes_used(item)
             result.extend(shape[axis : axis + used])

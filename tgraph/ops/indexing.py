@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import are_same, broadcastable_to, is_one
 from ..core.classes import like
-from ..core.dispatch import apply, link_view, settled
+from ..core.composite import composite
+from ..core.dispatch import apply, attach, link_view, settled
 from ..core.eager_context import constant, current_context, stored
 from ..core.inplace import assign, prepare_direct_write, replace, write_directly
 from ..core.operands import cast, is_scalar, on_device, plain_scalar
@@ -23,14 +25,17 @@ from ..core.overlap import refuse_overlap
 from ..core.public import public
 from ..core.state import state
 from ..core.tensor import Tensor, ViewStep, intern_type, wrap
+from ..core.vjp_rules import input_vjp
 from ..runtime.array_functions_indexing import write_at
 from ..runtime.arrays import array_module, current
 from ..runtime.dtypes import bool_, int32, int64
 from . import elementwise as e
 from . import movement as m
-from .index_items import IndexPlan, plan_of_tensors, slice_bounds, take_apart
+from .index_items import IndexPlan, is_row, plan_of_tensors, slice_bounds, take_apart
+from .rules_movement import slice_vjp
 
 _ndarray = np.ndarray
+Ints = tuple[int, ...]
 
 
 def _basic(x: Tensor, plan: IndexPlan) -> Tensor:
@@ -47,13 +52,28 @@ def _basic(x: Tensor, plan: IndexPlan) -> Tensor:
     return x
 
 
+@composite("select")
+def _select(x: Tensor, starts: Ints, stops: Ints, steps: Ints, shape: Ints) -> Tensor:
+    """A slice without some of its axes of one element."""
+    return apply(
+        p.reshape, apply(p.slice_, x, starts=starts, stops=stops, steps=steps), shape=shape
+    )
+
+
+@input_vjp(_select)
+def _select_vjp(
+    g: Tensor, out: TensorType, x: TensorType, starts: Ints, stops: Ints, steps: Ints, shape: Ints
+) -> Any:
+    spans = tuple(-(-(stop - start) // step) for start, stop, step in zip(starts, stops, steps))
+    g = apply(p.reshape, g, shape=spans)
+    return slice_vjp(g, g._type, x, starts, stops, steps)
+
+
 def _shown(x: Tensor, index: Any) -> Tensor | None:
-    """`x[index]` for whole numbers and slices, in one go where nothing is traced or recorded."""
+    """`x[index]` for whole numbers and slices, in one go where nothing is traced."""
     array, (shape, dtype, device) = settled(x)._value, x._type
     items = index if type(index) is tuple else (index,)
     if type(array) is not _ndarray or state.context is not None or len(items) > len(shape):
-        return None
-    if x._requires_grad and state.grad_enabled:
         return None
     starts: tuple[int, ...] = ()
     stops, steps, left = starts, starts, starts
@@ -64,6 +84,12 @@ def _shown(x: Tensor, index: Any) -> Tensor | None:
         elif type(item) is slice:
             start, stop, step = slice_bounds(item, size)
             left += (-(-(stop - start) // step),)
+        elif item is ... and len(items) > 1:
+            at = len(starts)
+            before, behind = items[:at], items[at + 1 :]
+            if any(each is ... for each in behind):
+                return None
+            return _shown(x, before + (slice(None),) * (len(shape) - len(items) + 1) + behind)
         else:
             return None
         starts += (start,)
@@ -72,9 +98,8 @@ def _shown(x: Tensor, index: Any) -> Tensor | None:
     rest = shape[len(items) :]
     if rest:
         starts, stops, steps = starts + (0,) * len(rest), stops + rest, steps + (1,) * len(rest)
-    made: tuple[ViewStep, ...] = (
-        ViewStep(p.slice_, {"starts": starts, "stops": stops, "steps": steps}),
-    )
+    span = {"starts": starts, "stops": stops, "steps": steps}
+    made: tuple[ViewStep, ...] = (ViewStep(p.slice_, span),)
     shown = left + rest
     if len(left) < len(items):
         if 1 in shown and (left or not array.flags.c_contiguous):
@@ -82,6 +107,11 @@ def _shown(x: Tensor, index: Any) -> Tensor | None:
         made += (ViewStep(p.reshape, {"shape": shown}),)
     result = like(x, wrap(array[(*items, ...)], intern_type(shown, dtype, device)))
     link_view(x, made, result)
+    if x._requires_grad and state.grad_enabled:
+        if len(made) == 1:
+            attach(p.slice_, (x,), span, (result,))
+        else:
+            attach(_select, (x,), {**span, "shape": shown}, (result,))
     return result
 
 
@@ -90,6 +120,8 @@ def getitem(input: Tensor, index: Any) -> Tensor:
     shown = _shown(input, index)
     if shown is not None:
         return shown
+    if isinstance(index, Tensor) and not is_row(index):
+        return _picked(input, plan_of_tensors(input, (index,)).picks)
     plan = take_apart(input, index)
     part = _basic(input, plan)
     if plan.rows or plan.picks:
@@ -118,7 +150,7 @@ def _positions(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> list[tuple[int
 
 
 def _broadcast_positions(indices: list[Tensor]) -> tuple[Tensor, ...]:
-    if len(indices) < 2:
+    if all(each._type is indices[0]._type for each in indices):
         return tuple(indices)
     try:
         return m.broadcast_tensors(*indices)
@@ -199,6 +231,9 @@ def _row(x: Tensor, plan: IndexPlan) -> tuple[Tensor, list[tuple[int, Tensor]]]:
 
 
 def _picked(x: Tensor, picks: Sequence[tuple[int, Tensor]]) -> Tensor:
+    if len(picks) == 1 and picks[0][1]._type.dtype is not bool_:
+        axis, index = picks[0]
+        return apply(p.index, x, wrap_negative(index, axis, x._type.shape[axis]), axis=axis)
     x, picks = _with_axes_of_truths(x, picks)
     found = _positions(x, picks)
     moved, _, axis = _in_front(x, [at for at, _ in found])
@@ -214,19 +249,28 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
     Numbers, and tensors written to slices or as one element to a mask, are cast to the tensor's
     dtype; other tensors must have it.
     """
+    shown = _shown(input, index)
+    if shown is not None:
+        _write_shown(shown, as_value(value, input))
+        return
     plan = take_apart(input, index)
     part = _basic(input, plan)
     new = as_value(value, input)
     if not plan.picks and not plan.rows:
-        if are_same(new._type.shape, part._type.shape):  # others are expanded first
-            refuse_overlap(part, (new,))
-        new = on_device(_without_leading_ones(new, part._type.shape), part._type.device)
-        replace(part, new, "__setitem__")
+        _write_shown(part, new)
         return
     if plan.rows:
         _write_row(part, plan, new, value)
         return
     _write_picks(part, plan.picks, new, value, is_one_truth=index is True or index is False)
+
+
+def _write_shown(part: Tensor, new: Tensor) -> None:
+    """Write over what an index without tensors shows."""
+    if are_same(new._type.shape, part._type.shape):  # others are expanded first
+        refuse_overlap(part, (new,))
+    new = on_device(_without_leading_ones(new, part._type.shape), part._type.device)
+    replace(part, new, "__setitem__")
 
 
 def _write_row(part: Tensor, plan: IndexPlan, new: Tensor, value: Any) -> None:

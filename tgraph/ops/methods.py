@@ -195,9 +195,10 @@ def _in_place(operation: Operation, name: str) -> Callable[..., Any]:
     function, overlap = with_keywords(operation.function), operation.overlap
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        operands = (*args, *kwargs.values()) if kwargs else args
         if overlap != "any":
-            refuse_overlap(self, (*args, *kwargs.values()), overlap == "none")
-        return overwrite(self, lambda before: function(before, *args, **kwargs), name)
+            refuse_overlap(self, operands, overlap == "none")
+        return overwrite(self, lambda before: function(before, *args, **kwargs), name, operands)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`{operation.name}` written over this tensor, which is returned."
@@ -213,7 +214,7 @@ def _in_place_operator(function: Callable[..., Any], name: str) -> Callable[...,
             return NotImplemented
         if elementwise_:
             refuse_overlap(self, (operand,))
-        return overwrite(self, lambda before: function(before, operand), name)
+        return overwrite(self, lambda before: function(before, operand), name, (operand,))
 
     method.__name__ = method.__qualname__ = name
     return method

@@ -35,7 +35,7 @@ def _flip(g: Tensor, out: TensorType, x: TensorType, axes: Ints) -> Any:
 
 
 @input_vjp(p.slice_)
-def _slice(
+def slice_vjp(
     g: Tensor, out: TensorType, x: TensorType, starts: Ints, stops: Ints, steps: Ints
 ) -> Any:
     if any(step != 1 and count == 0 for count, step in zip(out.shape, steps)):

@@ -173,7 +173,7 @@ def polygamma_method(self: Tensor, n: int) -> Tensor:
 
 def polygamma_(self: Tensor, n: int) -> Tensor:
     """`polygamma` written over this tensor, which is returned."""
-    return overwrite(self, lambda before: polygamma(n, before), "polygamma_")
+    return overwrite(self, lambda before: polygamma(n, before), "polygamma_", (n,))
 
 
 @composite("polygamma")
