@@ -146,3 +146,30 @@ def test_a_part_of_an_expanded_tensor_is_not_written() -> None:
     for target in (rows, rows[0]):
         with pytest.raises(RuntimeError, match=r"unsupported operation.*one.* memory"):
             target.add_(1)
+
+
+def test_zeros_keep_their_sign_as_numbers() -> None:
+    def signs(x: tg.Tensor) -> list[tg.Tensor]:
+        one = tg.ones(1)
+        values = (0.0, -0.0, 0, 0.0, -0.0)
+        return [tg.copysign(one, x.clone().fill_(value)) for value in values] + [
+            tg.copysign(one, (x * value)) for value in values
+        ]
+
+    for found in (signs(tg.ones(1)), tg.compile(signs)(tg.ones(1))):
+        assert [each.item() for each in found] == [1.0, -1.0, 1.0, 1.0, -1.0] * 2
+
+
+def test_writes_without_gradients_still_see_those_of_operands() -> None:
+    w = tg.ones(2, requires_grad=True)
+    writes = [
+        lambda y: y.add_(w), lambda y: y.add_(other=w), lambda y: y.addcmul_(tg.ones(2), w),
+        lambda y: y.copy_(w), lambda y: y.index_put_((tg.tensor([0, 1]),), w),
+        lambda y: y[:1].mul_(w[0]), lambda y: y.__setitem__(0, w[1]),
+    ]  # fmt: skip
+    for write in writes:
+        y = tg.full((2,), 2.0)
+        write(y)
+        assert y.requires_grad
+        (slope,) = tg.autograd.grad(y.sum(), w)
+        assert slope.any()

@@ -74,18 +74,18 @@ class CompiledRecord(Record):
         arrays: Sequence[Array],
         values: Sequence[Array],
     ) -> None:
-        edges = tuple(_edge(inputs[at]) if at >= 0 else None for at in function.asked)
-        types = tuple(function.types[number] for number in function.differentiable)
-        super().__init__(edges, types, user_site())
+        edges = tuple([_edge(inputs[at]) if at >= 0 else None for at in function.asked])
+        Record.__init__(self, edges, function.differentiable_types, user_site(2))
         self.function = function
         saved = function.forward.saved
         # Where the backward plan reads nothing of the call, neither do gradients of any order.
-        self.primals: list[Any] | None = [
+        primals = [
             array if not isinstance(given, Tensor) else Saved(given) if saved else given._type
             for given, array in zip(inputs, arrays)
         ]
+        self.primals: list[Any] | None = primals
         self.saved: list[Any] | None = [
-            self.primals[number] if kind == "primal" else values[number] for kind, number in saved
+            primals[number] if kind == "primal" else values[number] for kind, number in saved
         ]
 
     def name(self) -> str:

@@ -61,8 +61,8 @@ class EagerPlan(Plan):
     """
 
     __slots__ = (
-        "_draws", "_function", "_is_noted", "_is_plain", "_only_read", "_orders", "_reads",
-        "_run", "_sources", "_tree", "_types", "_written", "hits", "kept",
+        "_draws", "_function", "_is_noted", "_is_plain", "_only_read", "_orders", "_places",
+        "_reads", "_run", "_tree", "_types", "_written", "hits", "kept",
     )  # fmt: skip
 
     def __init__(self, traced: TracedCall, kept: Any) -> None:
@@ -75,8 +75,9 @@ class EagerPlan(Plan):
         if any(use.counts for use in uses):
             raise NotPlannableError("it draws random numbers in a branch or loop")
         self._draws = [(use.generator, use.calls) for use in uses]
-        self._sources = [entry.source for entry in traced.trace.inputs]
-        self._reads = tuple(map(_reader, self._sources))
+        sources = [entry.source for entry in traced.trace.inputs]
+        self._reads = tuple(map(_reader, sources))
+        self._places = [each.key if each.kind == "argument" else None for each in sources]
         executable = self._function.executable  # compiled here: calls find nothing left to do
         if not executable.is_straight:
             raise NotPlannableError("it computes on several devices")
@@ -126,10 +127,7 @@ class EagerPlan(Plan):
 
     def _given(self, leaves: Sequence[Any], arrays: Sequence[Array]) -> list[Any]:
         """The tensors behind the arrays, where there are any."""
-        return [
-            leaves[source.key] if source.kind == "argument" else array
-            for source, array in zip(self._sources, arrays)
-        ]
+        return [array if at is None else leaves[at] for at, array in zip(self._places, arrays)]
 
 
 class PlannedRecord(CompiledRecord):

@@ -8,6 +8,7 @@ a function, of the inputs, the cotangents and what the forward saved, derived fr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any
@@ -142,6 +143,11 @@ class GraphFunction:
         self.aligned = True  # arrays of devices that it is called with are
         self._backwards: dict[Asked, Any] = {}
         self._highers: dict[tuple[bool, ...], tuple[GraphFunction, list[bool]]] = {}
+
+    @functools.cached_property
+    def differentiable_types(self) -> tuple[TensorType, ...]:
+        """Those of the outputs that require grad."""
+        return tuple(self.types[number] for number in self.differentiable)
 
     # --- plans ---
 

@@ -8,6 +8,7 @@ node to its graph. All else in `tgraph` is functions over `apply`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from .context import ALIASING, Context
 from .eager_context import EAGER, constant, current_context
 from .layouts import sparse_coo
 from .node_names import camel, node_name
-from .provenance import user_site
+from .provenance import Site, user_site
 from .record import FREED, Edge, Record, Saved
 from .saved_tensors import Hooks, Packed, pack_saved, packs
 from .sparse_tensor import NotOnSparseError, SparseType, of_sparse
@@ -38,6 +39,9 @@ from .tensor import (
 from .vjp_rules import RULES, Operation, Saves
 
 # --- apply -------------------------------------------------------------------------------------
+
+_type_of = operator.attrgetter("_type")
+_wants_grad = operator.attrgetter("_requires_grad")
 
 _inferred: dict[Any, tuple[Any, tuple[TensorType, ...]]] = {}
 _CACHED_INFERENCES = 1 << 16
@@ -83,7 +87,7 @@ def check_devices(operation: str, types: Sequence[TensorType]) -> None:
 
 def result_type_of(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
     """The inferred type of a result, from a table where it was inferred before."""
-    key = (primitive, *[id(tensor._type) for tensor in tensors], *attrs.items())
+    key = (primitive, *map(id, map(_type_of, tensors)), *attrs.items())
     try:
         return _inferred[key][0]
     except KeyError:
@@ -297,10 +301,7 @@ def edge_read(tensor: Tensor) -> Edge:
 
 def _saves(operation: Operation, needed: tuple[bool, ...]) -> Saves:
     """What the rule of `operation` reads for the inputs that need a cotangent."""
-    key = (operation, needed)
-    found = _saved.get(key)
-    if found is None:
-        found = _saved[key] = RULES[operation].saves(needed)
+    found = _saved[operation, needed] = RULES[operation].saves(needed)
     return found
 
 
@@ -317,16 +318,23 @@ def attach(
     """
     if operation not in RULES:
         return
-    differentiable = [each for each in results if each._type.dtype.is_differentiable]
-    if not differentiable:
+    for each in results:
+        if each._type.dtype.is_differentiable:
+            break
+    else:
         return
-    edges = tuple([edge_of(each) if each._requires_grad else None for each in tensors])
-    saved_inputs, saved_outputs = _saves(operation, tuple([edge is not None for edge in edges]))
-    inputs = tuple(
-        [Saved(each) if at in saved_inputs else each._type for at, each in enumerate(tensors)]
-    )
-    types = tuple([each._type for each in results])
-    record = PrimitiveRecord(edges, operation, inputs, attrs, types)
+    needed = tuple(map(_wants_grad, tensors))
+    saves = _saved.get((operation, needed)) or _saves(operation, needed)
+    saved_inputs, saved_outputs = saves
+    # One loop, as each comprehension would be a call.
+    edges: list[Edge] = []
+    inputs: list[Saved | TensorType] = []
+    for each in tensors:
+        inputs.append(Saved(each) if len(inputs) in saved_inputs else each._type)
+        edges.append(edge_of(each) if each._requires_grad else None)
+    types = tuple(map(_type_of, results))
+    site = user_site(3)  # what calls this function is none that a node could be named after
+    record = PrimitiveRecord(tuple(edges), operation, tuple(inputs), attrs, types, site)
     if saved_outputs or read:
         record.results = tuple(
             [
@@ -340,8 +348,9 @@ def attach(
     if len(results) > 1:
         for at, each in enumerate(results):
             each._index = at
-    for each in differentiable:
-        each._record, each._requires_grad = record, True
+    for each in results:
+        if each._type.dtype.is_differentiable:
+            each._record, each._requires_grad = record, True
 
 
 _NAMES = {
@@ -374,8 +383,9 @@ class PrimitiveRecord(Record):
         inputs: tuple[Saved | TensorType, ...],
         attrs: dict[str, Any],
         types: tuple[TensorType, ...],
+        site: Site,
     ) -> None:
-        super().__init__(edges, types, user_site())
+        Record.__init__(self, edges, types, site)
         self.primitive = primitive
         self.inputs: tuple[Saved | TensorType, ...] | None = inputs
         self.results: tuple[Saved | TensorType, ...] = types

@@ -127,11 +127,11 @@ class EagerContext(Context):
 
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
         constants = backend.kept() if device.type == "cuda" else _constants
-        key = (value, type(value), dtype, device)
+        key = (told_apart(value), type(value), dtype, device)
         found: Tensor | None = constants.get(key)
         if found is None:
             found = _make_constant(value, dtype, device)
-            if len(constants) < _CACHED_CONSTANTS and tells_zeros_apart(value):
+            if len(constants) < _CACHED_CONSTANTS:
                 constants[key] = found
                 if device.type == "cuda":  # other streams do not wait for this one
                     backend.cupy().cuda.get_current_stream().synchronize()
@@ -154,7 +154,8 @@ class EagerContext(Context):
         if primitive is not p.reshape or not source._type.numel:
             return True
         if type(value) is np.ndarray:
-            return np.may_share_memory(source._value, value)
+            shown: np.ndarray[Any, Any] = source._value
+            return shown.flags.c_contiguous or np.may_share_memory(shown, value)
         if type(value) is MetaArray:
             shape, strides = source._type.shape, strides_of(source)
             return view_strides(shape, strides, attrs["shape"]) is not None
@@ -315,9 +316,9 @@ def current_context() -> Context:
     return context
 
 
-def tells_zeros_apart(value: Any) -> bool:
-    """Whether a number is equal to no other one: not 0.0, as -0.0 is, nor a pair with zeros."""
-    return value != 0 and not isinstance(value, complex)
+def told_apart(value: Any) -> Any:
+    """A number as a key of tables, where 0.0 is not -0.0, nor in a complex number."""
+    return value if value and type(value) is not complex else repr(value)
 
 
 def fitting(value: Any, dtype: DType) -> Any:

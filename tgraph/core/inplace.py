@@ -7,7 +7,7 @@ the history of the result. A write through a view also changes the history of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,16 +48,21 @@ from .trace_state import is_leaf
 from .views import detach
 
 
-def overwrite(target: Tensor, compute: Callable[[Tensor], Tensor], operation: str) -> Tensor:
-    """Make `target` hold what `compute` makes of it; returns `target`.
+def overwrite(
+    target: Tensor,
+    compute: Callable[[Tensor], Tensor],
+    operation: str,
+    operands: Iterable[Any] = (),
+) -> Tensor:
+    """Make `target` hold what `compute` makes of it and of `operands`; returns `target`.
 
     What gradient rules read of `target` itself is its value before the write, of which they keep
     a copy. What they read of other operands is checked as ever, be they the same tensor.
     """
     if state.autocast is not None:  # which leaves the type of what is written alone
         with no_autocast():
-            return overwrite(target, compute, operation)
-    if not state.grad_enabled:
+            return overwrite(target, compute, operation, operands)
+    if not (state.grad_enabled and _may_be_recorded(target, operands)):
         return assign(target, compute(target), operation)
     before, start = _as_it_is(target), next_order()
     if state.saved_hooks is not None and packs() is not None:  # what they keep must not be written
@@ -78,7 +83,28 @@ def applied(
     """`function(input, *args)`; with `inplace` written over `input`, which is returned."""
     if not inplace:
         return function(input, *args)
-    return overwrite(input, lambda before: function(before, *args), operation)
+    return overwrite(input, lambda before: function(before, *args), operation, args)
+
+
+def _may_be_recorded(target: Tensor, operands: Iterable[Any]) -> bool:
+    """Whether what is made of them may have a history, or what the target shows has one."""
+    if state.context is not None or _has_history(target):
+        return True
+    for each in operands:
+        if isinstance(each, Tensor):
+            if _has_history(each):
+                return True
+        elif type(each) not in _NUMBERS:
+            return True  # which may hold tensors
+    return False
+
+
+_NUMBERS = frozenset({int, float, bool, complex, str, type(None)})
+
+
+def _has_history(tensor: Tensor) -> bool:
+    view = tensor._view
+    return tensor._requires_grad or (view is not None and view.base._requires_grad)
 
 
 def _as_it_is(target: Tensor) -> Tensor:
@@ -128,10 +154,11 @@ def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
     """Make `target` hold `new`, which broadcasts to its shape; returns `target`."""
     settled(target)
     settled(new)
-    if new._type.device is not target._type.device:
-        check_devices(operation, (target._type, new._type))
-    _check_cast(target, new)
-    _check_shape(target, new)
+    if new._type is not target._type:
+        if new._type.device is not target._type.device:
+            check_devices(operation, (target._type, new._type))
+        _check_cast(target, new)
+        _check_shape(target, new)
     check_memory(target)
     recording = is_recorded(target, new)
     if recording:
@@ -141,7 +168,8 @@ def assign(target: Tensor, new: Tensor, operation: str) -> Tensor:
     if not target._type.dtype.is_differentiable and new._requires_grad:
         new = detach(new)
     new = cast(new, target._type.dtype)
-    if not are_same(new._type.shape, target._type.shape):
+    shown = recording or state.context is not None  # else arrays broadcast by themselves
+    if shown and not are_same(new._type.shape, target._type.shape):
         new = apply(p.broadcast, new, shape=target._type.shape)
     write(target, new)
     if recording:
@@ -186,7 +214,7 @@ def count_writes(target: Tensor, times: int, follow: bool = True) -> None:
     """Count writes; with `follow`, a view without history of its own is up to date."""
     storage, view = storage_of(target), target._view
     storage.version += times
-    storage.written = user_site()
+    storage.written = user_site(2)
     if view is None:
         storage.changes += 1
         return
@@ -258,12 +286,18 @@ def _shows_overlapping(view: View) -> bool:
     """Whether a view is a part of what has several elements at one place in memory."""
     if _overlaps_itself(view.base):
         return True
+    if not any(step.primitive in _REPEATING for step in view.steps):
+        return False
     shape, strides = view.base._type.shape, strides_of(view.base)
     for step in view.steps:
         shape, strides = stride_step(step, shape, strides)
-        if step.primitive in (p.broadcast, p.unfold) and overlaps_itself(shape, strides):
+        if step.primitive in _REPEATING and overlaps_itself(shape, strides):
             return True
     return False
+
+
+_REPEATING = (p.broadcast, p.unfold)
+"""Views that may show an element several times."""
 
 
 def check_leaf(target: Tensor) -> None:

@@ -81,9 +81,13 @@ class Site:
 _UNPACK = opcode.opmap["UNPACK_SEQUENCE"]
 
 
-def user_site() -> Site:
-    """The innermost line that is not in this package."""
-    frame: FrameType = sys._getframe(1)
+def user_site(depth: int = 1) -> Site:
+    """The innermost line that is not in this package.
+
+    The first `depth` functions on the way there, this one included, are known to be in it, and are
+    not looked at: Python makes an object of every frame that is.
+    """
+    frame: FrameType = sys._getframe(depth)
     code, inside = frame.f_code, _inside
     codes: list[CodeType] = []
     while code.co_filename in inside or is_internal(code.co_filename):

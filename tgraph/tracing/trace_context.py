@@ -23,7 +23,7 @@ from ..compiler.ir.dim import SymInt
 from ..compiler.ir.layouts import node_strides
 from ..core.context import GRAPHS
 from ..core.dispatch import apply
-from ..core.eager_context import EAGER, array_type, raise_leaked, tells_zeros_apart
+from ..core.eager_context import EAGER, array_type, raise_leaked, told_apart
 from ..core.inplace import written_through
 from ..core.provenance import Site, user_site
 from ..core.state import state
@@ -425,12 +425,11 @@ class Trace(BodyRecording):
             value.check()
             key = value.expression, value.kind, dtype, device
         else:
-            key = value, type(value), dtype, device
+            key = told_apart(value), type(value), dtype, device
         node = self._constants.get(key)
         if node is None:
             node = (self._cast_number if is_traced else self._number)(value, dtype, device)
-            if is_traced or tells_zeros_apart(value):
-                self._constants[key] = node
+            self._constants[key] = node
         return unwritten(wrap(node, intern_type((), dtype, device)))
 
     def _cast_number(self, number: TracedNumber, dtype: DType, device: Device) -> Node:
