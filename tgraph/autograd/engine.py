@@ -14,6 +14,7 @@ from ..core.anomaly import mode as anomaly
 from ..core.dispatch import apply, edge_of, settled
 from ..core.eager_context import current_context
 from ..core.grad_mode import unrecorded
+from ..core.inplace import assign
 from ..core.record import AFTER, BEFORE, FREED, AroundAccumulation, Record
 from ..core.sparse_tensor import SparseTensor
 from ..core.state import state
@@ -377,5 +378,7 @@ def _accumulate(leaf: Tensor, cotangent: Tensor, fresh: bool, create_graph: bool
         context.write_grad(leaf, cotangent if fresh else apply(p.copy, cotangent))
     elif create_graph or (type(grad) is SparseTensor and type(cotangent) is not SparseTensor):
         context.write_grad(leaf, added(grad, cotangent))
+    elif grad._type is cotangent._type:
+        assign(grad, added(grad, cotangent), "add_")
     else:
         grad.add_(cotangent)

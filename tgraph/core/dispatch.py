@@ -460,10 +460,12 @@ class PrimitiveRecord(Record):
         return [each for each in kept if isinstance(each, Saved)]
 
     def free(self) -> None:
-        if any(each.tensor._storage is not CONSTANTS for each in self.saved_values()):
-            self.freed = True
-            self.inputs = None
-            self.results = self.outputs
+        for each in (*(self.inputs or ()), *self.results):
+            if type(each) is Saved and each.tensor._storage is not CONSTANTS:
+                self.freed = True
+                self.inputs = None
+                self.results = self.outputs
+                return
 
 
 class SavedTensor:

@@ -30,7 +30,8 @@ def _restored(reduced: Tensor, x: TensorType, axes: Ints) -> Any:
 
 @input_vjp(p.sum_)
 def _sum(g: Tensor, out: TensorType, x: TensorType, axes: Ints, keepdims: bool) -> Any:
-    return apply(p.broadcast, _restored(g, x, axes), shape=x.shape)
+    spread = _restored(g, x, axes) if g._type.shape else g
+    return apply(p.broadcast, spread, shape=x.shape)
 
 
 @planned
