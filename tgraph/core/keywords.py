@@ -15,6 +15,7 @@ from typing import Any
 from .argument_types import ArgumentTypes, are_ints, form_of, known_annotations
 from .layouts import Layout, strided
 from .sparse_tensor import SPARSE_RULES
+from .tensor import Tensor
 
 SIZES = "*"  # stands for the parameter that takes any number of sizes
 IGNORED = None  # has no meaning here
@@ -104,6 +105,8 @@ def with_keywords(
                     return made_sparse(function, args, kwargs)
                 args, kwargs = translated(names, args, kwargs)
             form = form_of(args, kwargs)
+        elif method and len(args) == 1 and type(args[0]) is Tensor:
+            return function(*args)  # of which there is nothing to look at
         else:
             form = tuple(map(type, args))
         places = types.known.get(form)
