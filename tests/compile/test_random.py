@@ -82,6 +82,65 @@ def test_seeding_inside():
     assert len(compiled.compiles) == 1
 
 
+def _forked(n):
+    before = tg.rand(2)
+    with tg.random.fork_rng():
+        inside = tg.rand(2)
+        tg.manual_seed(n)
+        seeded = tg.rand(2), tg.initial_seed()
+    return before, inside, seeded, tg.rand(2), tg.initial_seed()
+
+
+def _forked_first(n):
+    with tg.random.fork_rng():
+        inside = tg.rand(2)
+    return inside, tg.rand(2)
+
+
+def _forked_around_loops(n):
+    with tg.random.fork_rng():
+        inside = tg.fori_loop(0, 3, lambda i, x: x + tg.rand(()), tg.zeros(()))
+    return inside, tg.rand(2)
+
+
+def _forked_in_loops(n):
+    def body(i, x):
+        with tg.random.fork_rng():
+            x = x + tg.rand(())
+        return x * tg.rand(())
+
+    return tg.fori_loop(0, 3, body, tg.zeros(())), tg.rand(2)
+
+
+def _set_back(n):
+    generator = tg.Generator().manual_seed(n)
+    tg.manual_seed(n)
+    states = tg.get_rng_state(), generator.get_state()
+    first = tg.rand(2), tg.rand(2, generator=generator)
+    tg.set_rng_state(states[0])
+    generator.set_state(states[1])
+    return first, tg.rand(2), tg.rand(2, generator=generator), tg.get_rng_state()
+
+
+@pytest.mark.parametrize(
+    "function", [_forked, _forked_first, _forked_around_loops, _forked_in_loops, _set_back]
+)
+def test_generators_go_back_to_a_state_of_before(function):
+    run_both(lambda n: tg.pytree.map(tg.as_tensor, function(n)))
+
+
+def test_a_state_that_only_a_call_knows_is_refused():
+    state = tg.get_rng_state()
+
+    @tg.compile
+    def function(x):
+        tg.set_rng_state(state)
+        return tg.rand(2)
+
+    with pytest.raises(tg.tracing.TraceError, match="go back to a state that it had there"):
+        function(tg.ones(2))
+
+
 def test_a_trace_that_fails_leaves_generators_as_eager_code_does():
     def function(error):
         tg.rand(3)

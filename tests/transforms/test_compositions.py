@@ -111,6 +111,17 @@ def test_compiled_functions_in_transforms():
     near(tg.linearize(twice, X[0])[1](V[0]), tg.jvp(twice, (X[0],), (V[0],))[1])
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x, lambda x: x + 1, lambda x: (x, x * 2), lambda x: (x, x), lambda x: x.detach(),
+        lambda x: (x.detach(), x), lambda x: x[0],
+    ],
+)  # fmt: skip
+def test_functions_that_pass_an_argument_on_are_linear_in_it(function):
+    near(tg.linearize(function, X[0])[1](V[0]), tg.jvp(function, (X[0],), (V[0],))[1])
+
+
 def test_structures_of_jacobians():
     def function(a: tg.Tensor, b: dict[str, tg.Tensor]) -> dict[str, tg.Tensor]:
         return {"y": a.sin() * b["k"], "z": (a[:2] ** 2).sum() * b["k"] ** 3}

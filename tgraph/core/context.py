@@ -191,6 +191,10 @@ class Context:
         """Seed and counter of `generator` as an int64 tensor of two elements."""
         raise NotImplementedError
 
+    def restart(self, generator: Any, random_state: Tensor) -> None:
+        """Let `generator` go on from what its `random_state` was."""
+        raise NotImplementedError
+
     def seeded(self, generator: Any, seed: int) -> None:
         """Called before `generator` starts from `seed` (0 to 2**64 - 1), calls counted from 0."""
 

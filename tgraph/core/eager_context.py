@@ -175,6 +175,9 @@ class EagerContext(Context):
         state_ = np.array([generator.seed_as_int64, generator.counter], np.int64)
         return wrap(state_, intern_type((2,), int64))
 
+    def restart(self, generator: Any, random_state: Tensor) -> None:
+        generator.restart(*self.value_of(random_state).tolist())
+
     def token(self, device: Device) -> Tensor:
         return self.constant(0, uint8, device)
 

@@ -59,6 +59,10 @@ class DrawMarks(Trace):
         self._refuse_in_body("reads the state of a generator")
         return EAGER.random_state(generator)
 
+    def restart(self, generator: Any, random_state: Tensor) -> None:
+        self._refuse_in_body("sets the state of a generator")
+        EAGER.restart(generator, random_state)
+
     def seeded(self, generator: Any, seed: int) -> None:
         """Done once, as all that Python does: for first values, and the runs that follow."""
         self._refuse_in_body("seeds a generator")

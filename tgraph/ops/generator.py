@@ -70,8 +70,7 @@ class Generator:
                 f"counter, got {state._type}; the state of another library's generator cannot go "
                 "on here, manual_seed() starts anew"
             )
-        seed, counter = state.tolist()
-        self.restart(seed, counter)
+        current_context().restart(self, state)
         return self
 
     def clone_state(self) -> Generator:

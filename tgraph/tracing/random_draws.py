@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..compiler.ir import Node
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply
 from ..core.provenance import user_site
@@ -11,6 +12,15 @@ from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import GeneratorUse, Source, TraceError
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import int64
+from ..runtime.records import NamedTuple, replace
+
+
+class _State(NamedTuple):
+    """Where a generator of the `uses` of a scope stood, in the trace and by itself."""
+
+    uses: dict[int, GeneratorUse]
+    use: GeneratorUse
+    start: tuple[int, int]
 
 
 class RandomDraws:
@@ -20,6 +30,8 @@ class RandomDraws:
         self.trace = trace
         self.generators: dict[int, GeneratorUse] = {}
         self.seeds: dict[int, tuple[Any, tuple[int, int]]] = {}
+        # What `get_state` gave, and of which generator -> where that stood.
+        self._states: dict[tuple[Node, int], _State] = {}
 
     def use(self, generator: Any) -> GeneratorUse:
         """Where the counter of a generator stands, in the running scope."""
@@ -63,13 +75,39 @@ class RandomDraws:
         use = self.use(generator)
         parts = [apply(p.reshape, each, shape=(1,)) for each in (use.key, use.counter)]
         made: Tensor = apply(p.concatenate, *parts, axis=0)
+        start = (generator.initial_seed(), generator.counter)
+        key = (self.trace.value_of(made), id(generator))
+        self._states[key] = _State(self._running, replace(use), start)
         return made
+
+    def restart(self, generator: Any, state: Tensor) -> None:
+        """The generator goes on from what `state` gave of it in this scope."""
+        found = self._states.get((self.trace.value_of(state), id(generator)))
+        uses = self._running
+        if found is None or found.uses is not uses:
+            raise TraceError(
+                f"a generator is set at {user_site()} to a state that is known only when the "
+                "compiled function runs. In a compiled function it may go back to a state that it "
+                "had there before, outside of branches and loops or in the same one; set others "
+                "outside of the function."
+            )
+        self._note_start(generator)
+        uses[id(generator)] = replace(found.use)
+        generator.restart(*found.start)
+
+    @property
+    def _running(self) -> dict[int, GeneratorUse]:
+        """The generators of the running scope."""
+        uses: dict[int, GeneratorUse] = self.generators
+        return self.trace.scope.draws if self.trace.is_in_body else uses
+
+    def _note_start(self, generator: Any) -> None:
+        start = (generator.initial_seed(), generator.counter)
+        self.seeds.setdefault(id(generator), (generator, start))
 
     def seed(self, generator: Any, seed: int) -> None:
         """The generator begins again."""
-        self.seeds.setdefault(
-            id(generator), (generator, (generator.initial_seed(), generator.counter))
-        )
+        self._note_start(generator)
         signed = seed - (1 << 64) if seed >= 1 << 63 else seed
         key, counter = self.trace.constant(signed, int64), self.trace.constant(0, int64)
         self.generators[id(generator)] = GeneratorUse(generator, key, counter, seed=seed)

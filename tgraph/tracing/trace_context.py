@@ -589,6 +589,9 @@ class Trace(BodyRecording):
     def random_state(self, generator: Any) -> Tensor:
         return self.draws.state(generator)
 
+    def restart(self, generator: Any, random_state: Tensor) -> None:
+        self.draws.restart(generator, random_state)
+
     def seeded(self, generator: Any, seed: int) -> None:
         self._refuse_in_body("seeds a generator")
         self.draws.seed(generator, seed)

@@ -274,7 +274,8 @@ def check_tangent(primal: Any, tangent: Any, operation: str = "jvp") -> None:
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """`(outputs, jvp_function)`: `func` is run once, and then linear in its arguments.
 
-    `jvp_function(*tangents)` gives the tangents of the outputs for those of the arguments.
+    `jvp_function(*tangents)` gives the tangents of the outputs for those of the arguments. What the
+    function computes under `no_grad()` is a constant to it, as it is to `grad`, not to `jvp`.
 
     >>> import tgraph as tg
     >>> y, push = tg.linearize(tg.sin, tg.zeros(2))
@@ -289,6 +290,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     with recorded():
         cotangents = [fresh_leaf(each) for each in leaves]
         pulled = pytree.leaves(call.gradients(leaves, cotangents, retain=True))
+        # Of what only adds to an argument, the gradient is the cotangent itself, a leaf.
+        pulled = [apply(p.copy, each) if each._record is None else each for each in pulled]
     onward = depends_on_others(pulled, [*cotangents, *call.inputs])
     for each in cotangents:  # records may lead here, but nobody can ask for a gradient
         each._requires_grad = False

@@ -211,6 +211,10 @@ class LiftedContext(Context):
         with self.lowered():
             return self.under.random_state(generator)
 
+    def restart(self, generator: Any, random_state: Tensor) -> None:
+        with self.lowered():
+            self.under.restart(generator, random_state)
+
     def seeded(self, generator: Any, seed: int) -> None:
         with self.lowered():
             self.under.seeded(generator, seed)
