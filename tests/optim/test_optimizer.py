@@ -296,6 +296,48 @@ def test_schedulers_in_compiled_steps_go_on(make):
     assert seen[0] == seen[1]
 
 
+def _scheduled(group, scheduler, rate):
+    scheduler.step()
+
+
+def _scaled(group, scheduler, rate):
+    group["lr"] *= 0.5
+
+
+def _given(group, scheduler, rate):
+    group["lr"] = rate
+
+
+def _updated(group, scheduler, rate):
+    group.update(lr=0.25, weight_decay=0.5)
+
+
+def _with_momentum(group, scheduler, rate):
+    group["momentum"] = 0.5
+
+
+@pytest.mark.parametrize("change", [_scheduled, _scaled, _given, _updated, _with_momentum])
+def test_a_compiled_step_reads_what_was_written_before_it(change):
+    seen = []
+    for compiled in (False, True):
+        x = leaf(1.0)
+        optimizer = optim.SGD([x], lr=1.0)
+        scheduler = optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+        def step(rate, x=x, optimizer=optimizer, scheduler=scheduler):
+            x.grad = tg.ones_like(x)
+            change(optimizer.param_groups[0], scheduler, rate)
+            optimizer.step()
+
+        run = tg.compile(step) if compiled else step
+        values = []
+        for number in range(4):
+            run(0.5 / (number + 1))
+            values.append(x.item())
+        seen.append(values)
+    assert seen[0] == seen[1]
+
+
 def test_repr():
     assert repr(optim.SGD([leaf(1.0)], lr=0.1)) == (
         "SGD (\nParameter Group 0\n    dampening: 0\n    differentiable: False\n    foreach: None\n"

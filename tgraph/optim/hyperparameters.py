@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.traced_number import TracedNumber
 from ..tracing.api import host_constant, host_scalar, is_tracing
@@ -16,7 +17,7 @@ def number(group: Group, name: str, index: int | None = None) -> Any:
     value = group[name] if index is None else group[name][index]
     if isinstance(value, (Tensor, TracedNumber)):
         return value
-    if not is_tracing():
+    if not is_tracing() or _is_written_inside(group, name):
         return float(value)  # whole numbers would be fixed in plans
     if index is None:
         return host_scalar(lambda: group[name])
@@ -28,12 +29,21 @@ def choice(group: Group, name: str) -> bool:
     value = group.get(name)
     if isinstance(value, Tensor):
         return True
+    if _is_written_inside(group, name):
+        return bool(value)
     return bool(host_constant(lambda: bool(group.get(name)), f"whether an optimizer has {name}"))
 
 
 def setting(group: Group, name: str) -> Any:
     """A hyperparameter that is no number: what operations run depends on its value."""
+    if _is_written_inside(group, name):
+        return group[name]
     return host_constant(lambda: group[name], f"the {name} of an optimizer")
+
+
+def _is_written_inside(group: Group, name: str) -> bool:
+    """Whether a compiled function wrote a hyperparameter before its step, which then reads that."""
+    return state.recorder is not None and state.recorder.is_written(group, name)
 
 
 def weight_decay(group: Group) -> Any:

@@ -76,6 +76,11 @@ class Outside:
         """Objects of the outside that are not as they were, by id, and where they are reached."""
         return {key: each.path for key, each in self._snapshots.items() if each.changed()}
 
+    def is_written(self, holder: dict[Any, Any], key: Any) -> bool:
+        """Whether the function itself put what a dictionary has under a key there."""
+        found: Any = self._snapshots.get(id(holder))
+        return found is not None and (key in found.touched or found.is_own(key, holder.get(key)))
+
     def is_outside(self, value: Any) -> bool:
         """Whether an object was there before, as far as is known."""
         return id(value) in self._paths
