@@ -134,6 +134,10 @@ def test_types_of_losses_are_those_of_pytorch(compiles):
     assert ran(F.soft_margin_loss)(half, wide).dtype is tg.float16
     assert ran(F.huber_loss)(half, wide).dtype is tg.float16
     assert ran(F.huber_loss)(wide, half).dtype is tg.float64
+    narrow = half + 1
+    found = ran(F.gaussian_nll_loss)(wide, wide + 1, narrow)  # without rounding on the way
+    wanted = F.gaussian_nll_loss(wide, wide + 1, narrow.double())
+    assert found.item() == pytest.approx(wanted.item(), rel=1e-12)
 
 
 def test_losses_refuse_types_that_have_no_meaning():

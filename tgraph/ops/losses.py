@@ -633,6 +633,7 @@ def _broadcasts_once(var: Tensor, input: Tensor) -> bool:
 def _gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str
 ) -> Tensor:
+    input, target, var = promote("gaussian_nll_loss", input, target, var)
     limited = e.add(e.sub(var, var.detach()), eps)
     safe = e.where(e.lt(var, eps), limited, var)
     apart = e.sub(input, target)

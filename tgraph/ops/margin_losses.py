@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import are_same
 from ..core.autocast import with_autocast
 from ..core.dispatch import apply
 from ..core.operands import cast, promote, require_float, require_tensor
@@ -89,7 +90,7 @@ def soft_margin_loss(
 @in_float32
 def _soft_margin_loss(input: Tensor, target: Tensor, reduction: str) -> Tensor:
     loss = e.neg(logsigmoid(e.mul(target, input)))
-    if loss._type.shape != input._type.shape:
+    if not are_same(loss._type.shape, input._type.shape):
         raise RuntimeError(
             f"soft_margin_loss: expected a target that broadcasts to the shape of the input "
             f"{list(input.shape)}, got {list(target.shape)}"
