@@ -272,6 +272,32 @@ def test_retain_grad() -> None:
         tg.ones(1).retain_grad()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_retain_grad_goes_along_with_writes(compiled: bool) -> None:
+    """It keeps the gradient of what the tensor holds now; hooks stay with what it held."""
+
+    def itself(y: Any, view: Any) -> None:
+        y.mul_(3)
+
+    def through_a_view(y: Any, view: Any) -> None:
+        y[0] = y[1] * 2
+
+    def viewed(y: Any, view: Any) -> None:
+        view.mul_(3)
+
+    for write in (itself, through_a_view, viewed):
+        x = tg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        y = x * 2
+        view = y[0]
+        for each in (y, view):
+            each.retain_grad()
+        (tg.compile(write) if compiled else write)(y, view)
+        (y * y).sum().backward(retain_graph=True)
+        assert y.retains_grad and tg.equal(y.grad, y.detach() * 2)
+        (view * view).sum().backward()
+        assert tg.equal(view.grad, view.detach() * 2)
+
+
 def test_grad_fn_names_and_next_functions() -> None:
     x = leaf(1.0)
     y = x * 2

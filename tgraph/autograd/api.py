@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import operator
 import warnings
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from ..compiler.ir import primitives as p
 from ..core.dispatch import apply, edge_of, handle_of, make_source, settled
 from ..core.eager_context import constant, current_context
-from ..core.record import AccumulateGrad, Node, RemovableHandle, as_node, shown
+from ..core.record import AccumulateGrad, Keeping, Node, RemovableHandle, as_node, shown
 from ..core.sparse_tensor import SparseTensor, with_elements
 from ..core.tensor import Tensor, refuse_inference_leaf
 from ..runtime.dtypes import DType
@@ -431,26 +430,15 @@ def retain_grad(self: Tensor) -> None:
     if self._record is None or retains_grad(self):
         return
     hooks = _hooks_of(self)
-    hooks[RemovableHandle(hooks).id] = Keeping(self)
+    hooks[RemovableHandle(hooks).id] = Keeping(self, _keep)
     self._hooks = hooks
 
 
-class Keeping:
-    """The hook that `retain_grad` leaves with the history of a tensor."""
-
-    __slots__ = ("_tensor",)
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = weakref.ref(tensor)
-
-    def __call__(self, cotangent: Tensor) -> None:
-        tensor = self._tensor()
-        if tensor is None:
-            return
-        context = current_context()
-        old = context.read_grad(tensor)
-        kept = apply(p.copy, cotangent) if old is None else apply(p.add, old, cotangent)
-        context.write_grad(tensor, kept)
+def _keep(tensor: Tensor, cotangent: Tensor) -> None:
+    context = current_context()
+    old = context.read_grad(tensor)
+    kept = apply(p.copy, cotangent) if old is None else apply(p.add, old, cotangent)
+    context.write_grad(tensor, kept)
 
 
 def retains_grad(self: Tensor) -> bool:

@@ -14,7 +14,7 @@ from ..core.dispatch import apply, edge_of, unpack, without_history, zeros_of
 from ..core.eager_context import array_type
 from ..core.layouts import sparse_coo
 from ..core.provenance import user_site
-from ..core.record import Edge, Record, Saved
+from ..core.record import Edge, Record, Saved, take_keeping
 from ..core.saved_tensors import Hooks, pack_saved, packs
 from ..core.sparse_tensor import make_sparse
 from ..core.state import state
@@ -101,7 +101,9 @@ class CompiledRecord(Record):
         for index, number in enumerate(self.function.differentiable):
             result = results.get(number)
             if result is not None:
+                before = edge_of(result)
                 result._record, result._index, result._requires_grad = self, index, True
+                take_keeping(result, before)
                 if number in self.function.retaining:
                     retain_grad(result)
         if self.saved is None:

@@ -21,7 +21,7 @@ from .eager_context import EAGER, constant, current_context
 from .layouts import sparse_coo
 from .node_names import camel, node_name
 from .provenance import Site, user_site
-from .record import FREED, Edge, Record, Saved
+from .record import FREED, Edge, Record, Saved, take_keeping
 from .saved_tensors import Hooks, Packed, pack_saved, packs
 from .sparse_tensor import NotOnSparseError, SparseType, of_sparse
 from .state import state
@@ -214,8 +214,10 @@ def _refresh_view(context: Context, tensor: Tensor) -> None:
         and derived is not base
         and base._requires_grad
     ):
+        before = edge_of(tensor)
         tensor._record, tensor._index = derived._record, derived._index
         tensor._requires_grad = derived._requires_grad
+        take_keeping(tensor, before)
     view.changes = view.memory.changes
 
 

@@ -27,7 +27,7 @@ from .node_names import node_name
 from .operands import Scalar, cast, is_scalar, on_device, plain_scalar
 from .overlap import refuse_overlap
 from .provenance import user_site
-from .record import Edge, Record, next_order
+from .record import Edge, Record, next_order, take_keeping
 from .saved_tensors import packs
 from .state import state
 from .tensor import (
@@ -341,15 +341,20 @@ def take_history(target: Tensor, new: Tensor) -> None:
         if new._record is None:
             target._record = OverwriteRecord((before,), (target._type,), user_site())
         target._requires_grad = True
+        take_keeping(target, before)
         if view is not None:
             view.changes = view.memory.changes
         return
     base = view.base
     current_context().touch(base)
-    base._record = ViewWriteRecord(edge_of(base), edge_of(new), view, base._type)
+    before = edge_of(base)
+    base._record = ViewWriteRecord(before, edge_of(new), view, base._type)
     base._index = 0
     base._requires_grad = True
+    take_keeping(base, before)
     view.changes = -1  # its own history follows from the base's
+    if target._hooks is not None:
+        settled(target)
 
 
 class OverwriteRecord(Record):

@@ -247,6 +247,37 @@ class AroundAccumulation:
         self.hook, self.when = hook, when
 
 
+class Keeping:
+    """The hook that `retain_grad` leaves with the history of a tensor."""
+
+    __slots__ = ("_keep", "_tensor")
+
+    def __init__(self, tensor: Tensor, keep: Callable[[Tensor, Tensor], None]) -> None:
+        self._tensor, self._keep = weakref.ref(tensor), keep
+
+    def __call__(self, cotangent: Tensor) -> None:
+        tensor = self._tensor()
+        if tensor is not None:
+            self._keep(tensor, cotangent)
+
+    def is_of(self, tensor: Tensor) -> bool:
+        return self._tensor() is tensor
+
+
+def take_keeping(tensor: Tensor, before: Edge) -> None:
+    """Let `retain_grad()` keep what arrives at the history of a tensor, no longer at `before`."""
+    if tensor._hooks is None or before is None or isinstance(before[0], Tensor):
+        return
+    table = (before[0].hooks or {}).get(before[1], {})
+    own = [key for key, each in table.items() if type(each) is Keeping and each.is_of(tensor)]
+    if own and tensor._record is not None:
+        record = tensor._record
+        if record.hooks is None:
+            record.hooks = {}
+        tensor._hooks = record.hooks.setdefault(tensor._index, {})
+        tensor._hooks.update((key, table.pop(key)) for key in own)
+
+
 def as_node(target: Record | Tensor) -> Any:
     """The node at the end of an edge."""
     return AccumulateGrad.of(target) if isinstance(target, Tensor) else shown(target)

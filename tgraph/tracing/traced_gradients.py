@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..autograd.api import Keeping, retains_grad
+from ..autograd.api import retains_grad
 from ..autograd.engine import run_backward
 from ..compiler.ir import Node
-from ..core.record import Record
+from ..core.record import Keeping, Record
 from ..core.sparse_tensor import NotOnSparseError, SparseTensor
 from ..core.tensor import Tensor, wrap
 from ..core.trace_state import HandleState, Source, TraceError
