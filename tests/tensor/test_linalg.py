@@ -261,3 +261,18 @@ def test_matrix_exponentials_are_as_exact_as_their_type(compiled: bool) -> None:
     sizes = tg.tensor([0.0, -80.0, 3e4 / 2**10, 1e-30]).double()
     diagonal = tg.linalg.matrix_exp(sizes[:, None, None] * tg.eye(2, dtype=tg.float64))
     assert tg.allclose(diagonal[:, 0, 0], sizes.exp(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [tg.float64, tg.complex128])
+def test_solve_ex_tells_of_each_matrix_once(dtype: tg.dtype) -> None:
+    one, many = tg.eye(2, dtype=dtype), tg.ones(3, 2, 1, dtype=dtype)
+    for call in (tg.linalg.solve_ex, tg.compile(tg.linalg.solve_ex)):
+        for A in (one, one[None], one.expand(3, 2, 2)):
+            found = call(A, many)
+            assert found.result.shape == (3, 2, 1)
+            assert found.info.shape == A.shape[:-2]
+
+
+def test_the_coefficient_of_triangular_solve_has_the_batch_of_the_solution() -> None:
+    found = tg.triangular_solve(tg.ones(3, 2, 1), tg.eye(2))
+    assert found.cloned_coefficient.shape == (3, 2, 2)

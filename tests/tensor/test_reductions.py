@@ -234,3 +234,17 @@ def test_extremes_of_nothing_ask_for_a_dimension() -> None:
     for name in ("amax", "amin", "max", "min"):
         with pytest.raises(RuntimeError, match="Specify the reduction dim"):
             getattr(tg.zeros(0, 3), name)()
+
+
+def test_gradient_looks_at_neighbours_alone() -> None:
+    """An infinite element tells nothing about its own slope."""
+    x = tg.tensor([1.0, 4.0, 9.0, math.inf, 2.0, 3.0, 5.0])
+    for edge_order, first, last in ((1, 3.0, 2.0), (2, 2.0, 2.5)):
+        for function in (tg.gradient, tg.compile(tg.gradient)):
+            (found,) = function(x, edge_order=edge_order)
+            assert found.tolist() == [first, 4.0, math.inf, -3.5, -math.inf, 1.5, last]
+
+
+def test_sum_to_size_of_whole_numbers() -> None:
+    assert tg.tensor(True).sum_to_size(()).dtype is tg.int64
+    assert tg.tensor([True]).sum_to_size(1).dtype is tg.bool

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.ir.shapes import are_same, normalize_axis
-from ..core.operands import Operand, require_tensor
+from ..core.operands import Operand, promote, require_tensor
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.dtypes import bool_
@@ -167,17 +167,33 @@ def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         raise RuntimeError(
             "torch.gradient expected each dimension size to be at least edge_order+1"
         )
-    steps = diff(x, dim=axis)
     if isinstance(spacing, Tensor) and spacing.ndim:
         if spacing.ndim != 1 or spacing._type.shape[0] != size:
             raise RuntimeError(
                 f"gradient(): expected spacing to be a vector of {size} places for dimension "
                 f"{axis}, got a tensor of shape {list(spacing._type.shape)}"
             )
-        widths = m.reshape(diff(spacing), [-1 if at == axis else 1 for at in range(x.ndim)])
+        return _slope_between_places(*promote("gradient", x, spacing), axis, edge_order)
+
+    def at(start: int, count: int = 1) -> Tensor:
+        return m.narrow(x, axis, start, count)
+
+    def of_three(one: Tensor, two: Tensor, three: Tensor) -> Tensor:
+        return e.add(e.sub(e.mul(two, 2), e.mul(one, 1.5)), e.mul(three, -0.5))
+
+    if edge_order == 1:
+        first, last = e.sub(at(1), at(0)), e.sub(at(size - 1), at(size - 2))
     else:
-        widths = e.add(e.mul(m.narrow(steps, axis, 0, size - 1), 0), spacing)
-    slopes = e.div(steps, widths)
+        first = of_three(at(0), at(1), at(2))
+        last = e.neg(of_three(at(size - 1), at(size - 2), at(size - 3)))
+    inner = e.div(e.sub(at(2, size - 2), at(0, size - 2)), 2)
+    return e.div(cat([first, inner, last], axis), spacing)
+
+
+def _slope_between_places(x: Tensor, places: Tensor, axis: int, edge_order: int) -> Tensor:
+    size = x._type.shape[axis]
+    widths = m.reshape(diff(places), [-1 if at == axis else 1 for at in range(x.ndim)])
+    slopes = e.div(diff(x, dim=axis), widths)
 
     def part(y: Tensor, start: int, count: int) -> Tensor:
         return m.narrow(y, axis, start, count)

@@ -254,11 +254,27 @@ def solve_checked(name: str, A: Tensor, B: Tensor, left: bool, check: str) -> tu
         if not left:
             raise RuntimeError(f"{name}: incompatible shapes: left=False takes matrices for B")
         found, info = _solve(name, A, m.unsqueeze(B, -1), check)
-        return m.squeeze(found, -1), info
+        return m.squeeze(found, -1), _of_each(A, info)
     if left:
-        return _solve(name, A, B, check)
-    found, info = _solve(name, transposed(A), transposed(B), check)
-    return transposed(found), info
+        found, info = _solve(name, A, B, check)
+    else:
+        found, info = _solve(name, transposed(A), transposed(B), check)
+        found = transposed(found)
+    return found, _of_each(A, info)
+
+
+def _of_each(A: Tensor, info: Tensor) -> Tensor:
+    """`info` for each matrix of `A`, where that was broadcast."""
+    batch = A._type.shape[:-2]
+    if info._type.shape == batch:
+        return info
+    if 0 in info._type.shape:
+        return creation.zeros(batch, dtype=info._type.dtype, device=info._type.device)
+    lead = info.ndim - len(batch)
+    for axis, size in enumerate(info._type.shape):
+        if axis < lead or batch[axis - lead] != size:
+            info = m.narrow(info, axis, 0, 1)
+    return m.reshape(info, batch)
 
 
 def _solve(name: str, a: Tensor, b: Tensor, check: str) -> tuple[Tensor, Tensor]:

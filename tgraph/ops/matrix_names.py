@@ -100,7 +100,8 @@ def triangular_solve(
     f.check_matrices("triangular_solve", A, square=True, complex_too=True)
     matrix, upper = (A.mT, not upper) if transpose else (A, upper)
     found = f.solve_triangular(matrix, input, upper=upper, unitriangular=unitriangular)
-    return TriangularSolve(found, m.clone(A))
+    batch = (*found._type.shape[:-2], *A._type.shape[-2:])
+    return TriangularSolve(found, m.clone(m.expand(A, batch)))
 
 
 @public(method=True, out="exact")

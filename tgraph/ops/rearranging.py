@@ -307,5 +307,8 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     axes = [
         at for at, have in enumerate(shape) if at < extra or (sizes[at - extra] == 1 and have != 1)
     ]
-    found = input.sum(axes) if axes else m.view_as(input, input)  # type: ignore[attr-defined]
+    if not shape:  # whole numbers are summed to int64 over no dimension, too
+        found = input.sum()  # type: ignore[attr-defined]
+    else:
+        found = input.sum(axes) if axes else m.view_as(input, input)  # type: ignore[attr-defined]
     return m.reshape(found, sizes)
