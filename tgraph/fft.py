@@ -99,14 +99,14 @@ def ifftn(input: Tensor, s: _Sizes = None, dim: _Dims = None, norm: str | None =
 def rfftn(input: Tensor, s: _Sizes = None, dim: _Dims = None, norm: str | None = None) -> Tensor:
     """`rfft` along the last of several dimensions, and `fft` along the others."""
     x = _f.as_real("rfftn", input)
-    *others, (size, last) = _f.sizes_and_dims(x, s, dim)
+    *others, (size, last) = _f.some_sizes_and_dims("rfftn", x, s, dim)
     return _several(rfft(x, size, last, norm), others, norm, False)
 
 
 def irfftn(input: Tensor, s: _Sizes = None, dim: _Dims = None, norm: str | None = None) -> Tensor:
     """The inverse of `rfftn`."""
     x = _f.as_complex("irfftn", input)
-    *others, (size, last) = _f.sizes_and_dims(x, s, dim)
+    *others, (size, last) = _f.some_sizes_and_dims("irfftn", x, s, dim)
     return irfft(_several(x, others, norm, True), size, last, norm)
 
 

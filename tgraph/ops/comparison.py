@@ -165,10 +165,17 @@ def bitwise_not(input: Tensor) -> Tensor:
     """All bits inverted; for booleans, logical not."""
     dtype = require_tensor(input, "bitwise_not")._type.dtype
     if dtype.is_differentiable:
+        raise NotImplementedError(f"bitwise_not(): expected integers or booleans, got {dtype.name}")
+    return apply(p.logical_not if dtype is bool_ else p.bitwise_not, input)
+
+
+def invert(self: Tensor) -> Tensor:
+    """`~`, of integers and booleans alone."""
+    if self._type.dtype.is_differentiable:
         raise TypeError(
             "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
         )
-    return apply(p.logical_not if dtype is bool_ else p.bitwise_not, input)
+    return bitwise_not(self)
 
 
 @public(method=True, inplace=True, out=True)

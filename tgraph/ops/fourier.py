@@ -210,3 +210,13 @@ def sizes_and_dims(
     if len(s) != len(dims):
         raise RuntimeError("When given, dim and shape arguments must have the same length")
     return [(None if size == -1 else size, each) for size, each in zip(s, dims, strict=True)]
+
+
+def some_sizes_and_dims(
+    name: str, x: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None
+) -> list[tuple[int | None, int]]:
+    """`sizes_and_dims`, at least one; RuntimeError where there is none."""
+    found = sizes_and_dims(x, s, dim)
+    if not found:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    return found

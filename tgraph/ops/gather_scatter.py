@@ -194,6 +194,11 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     """As `gather`, with negative positions allowed and the other dimensions broadcast."""
     if dim is None:
         return take_along_dim(m.reshape(input, -1), m.reshape(indices, -1), 0)
+    if input.ndim != indices.ndim:
+        raise RuntimeError(
+            "take_along_dim(): input and indices should have the same number of dimensions, but "
+            f"got {input.ndim} and {indices.ndim}"
+        )
     axis = normalize_axis(dim, input.ndim)
     outer = list(m.broadcast_shapes(
         *((*shape[:axis], 1, *shape[axis + 1 :]) for shape in (input.shape, indices.shape))
@@ -207,7 +212,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in the shape of `index`."""
     line = m.reshape(input, -1)
-    if require_tensor(index, "take").ndim:
+    check_index(index, "take")
+    if index.ndim:
         return getitem(line, index)
     return m.reshape(getitem(line, m.reshape(index, -1)), ())  # a copy, where `x[index]` is a view
 
@@ -465,7 +471,10 @@ def _interleaved(repeats: Tensor, output_size: int | None) -> Tensor:
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats._type.dtype not in (int64, int32):
-        raise RuntimeError("repeats has to be Long or Int tensor")
+        raise NotImplementedError(
+            "repeat_interleave(): expected repeats of int32 or int64, got "
+            f"{repeats._type.dtype.name}"
+        )
     if output_size is None or not state.context:
         counts = current_context().host_array(repeats, "repeat_interleave()")
         if (counts < 0).any():

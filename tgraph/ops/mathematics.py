@@ -336,13 +336,19 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 @public(method=True, inplace=True, out=True)
 def clamp_max(input: Tensor, max: Operand) -> Tensor:
     """Elements above `max` become `max`: see `clamp`."""
-    return e.clamp(require_tensor(input, "clamp_max"), None, max)
+    return e.clamp(require_tensor(input, "clamp_max"), None, _bound("clamp_max", max))
 
 
 @public(method=True, inplace=True, out=True)
 def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """Elements below `min` become `min`: see `clamp`."""
-    return e.clamp(require_tensor(input, "clamp_min"), min)
+    return e.clamp(require_tensor(input, "clamp_min"), _bound("clamp_min", min))
+
+
+def _bound(operation: str, bound: Operand) -> Operand:
+    if bound is None:
+        raise TypeError(f"{operation}(): the bound must be Tensor or Number, not NoneType")
+    return bound
 
 
 @public(method=True, out=True)

@@ -33,6 +33,12 @@ def matrix_exp(input: Tensor) -> Tensor:
     >>> matrix_exp(tg.tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
+    shape = input._type.shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise RuntimeError(
+            "linalg.matrix_exp: A must be batches of square matrices, but has the shape "
+            f"{list(shape)}"
+        )
     wide = widened(input)
     size = r.amax(r.sum(e.abs(wide.detach()), -2), -1)
     exact, squarings = _SERIES[size._type.dtype.bits]

@@ -72,6 +72,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     tensor([[2.]])
     """
     require_tensor(input, "cholesky_solve"), require_tensor(L, "cholesky_solve", "L")
+    f.check_matrices("cholesky_solve", L, square=True, complex_too=True)
     return f.solve_by_cholesky(of_complex.adjoint(L) if upper else L, input)
 
 

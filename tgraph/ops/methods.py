@@ -133,7 +133,7 @@ SPECIAL: dict[str, Any] = {
     "__getitem__": indexing.getitem,
     "__index__": conversion.to_index,
     "__int__": conversion.to_python_int,
-    "__invert__": comparison.bitwise_not,
+    "__invert__": comparison.invert,
     "__iter__": conversion.iterate,
     "__len__": conversion.length,
     "__neg__": elementwise.neg,

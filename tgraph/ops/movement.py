@@ -132,6 +132,8 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Dimension `dim` split into `sizes`, of which one may be -1."""
     shape = input._type.shape
     at = normalize_axis(dim, len(shape))
+    if not shape:
+        raise RuntimeError("unflatten() expects a tensor with dimensions, got one without")
     split_into = infer_reshape((shape[at],), tuple(sizes))
     return apply(p.reshape, input, shape=(*shape[:at], *split_into, *shape[at + 1 :]))
 
@@ -419,6 +421,8 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
 def split(input: Tensor, split_size_or_sections: Sizes, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of sizes
     that add up to the whole."""
+    if not input._type.shape:
+        raise RuntimeError("split() expects a tensor with at least one dimension, got one without")
     axis = normalize_axis(dim, len(input._type.shape))
     size = input._type.shape[axis]
     if isinstance(split_size_or_sections, int):
@@ -451,7 +455,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if not input._type.shape:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+        raise RuntimeError("chunk() expects a tensor with at least one dimension, got one without")
     size = input._type.shape[normalize_axis(dim, len(input._type.shape))]
     if size == 0:
         return split(input, [0] * chunks, dim)

@@ -151,7 +151,7 @@ def _norm_vjp(g: Tensor, out: Tensor, size: Tensor, order: float, axes: Any, kee
 def matrix_norm(
     A: Tensor,
     ord: float | str = "fro",
-    dim: Any = (-2, -1),
+    dim: Sequence[int] = (-2, -1),
     keepdim: bool = False,
     *,
     dtype: DType | None = None,

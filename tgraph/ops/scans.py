@@ -132,7 +132,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     require_tensor(input, "logcumsumexp")
     axis = normalize_axis(dim, max(1, input.ndim))
     if not input._type.dtype.is_floating_point:
-        raise RuntimeError(
+        raise NotImplementedError(
             f"logcumsumexp(): expected a floating point tensor, but got {input._type.dtype.name}; "
             "convert it with .float()"
         )

@@ -192,6 +192,8 @@ def searchsorted(
     right = right or side == "right"
     refuse_complex("searchsorted", sorted_sequence, values)
     if not isinstance(values, Tensor):
+        if isinstance(values, complex):
+            raise NotImplementedError("searchsorted is not implemented for complex numbers")
         values = constant(
             plain_scalar(values), sorted_sequence._type.dtype, sorted_sequence._type.device
         )

@@ -18,7 +18,7 @@ from ..core.operands import require_tensor
 from ..core.return_types import linalg_ldl_factor as LDL
 from ..core.return_types import linalg_ldl_factor_ex as LDLEx
 from ..core.tensor import Tensor, intern_type
-from ..runtime.dtypes import int32
+from ..runtime.dtypes import bool_, int32
 from ..runtime.linalg_error import LinAlgError
 from . import movement as m
 from .factorizations import check_matrices
@@ -66,6 +66,9 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
             f"{name}: Incompatible shapes of A and B for the equation AX = B "
             f"({list(LD._type.shape)} and {list(B._type.shape)})"
         )
+    kind = pivots._type.dtype
+    if not kind.is_integral or kind is bool_:
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {kind.name}")
     if pivots._type.shape != LD._type.shape[:-1]:
         raise RuntimeError(
             f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with "
