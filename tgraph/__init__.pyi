@@ -1247,7 +1247,7 @@ def randint(
 ) -> _Tensor: ...
 def randint_like(
     input: _Tensor,
-    low: _builtins.int,
+    low: _builtins.int = 0,
     high: _builtins.int | None = None,
     *,
     dtype: _Any = None,

@@ -22,6 +22,7 @@ REASONS = {
     "=T": "PyTorch takes all arguments that its functions only pass on, or one too many",
     "=I": "positions that are not used are looked at, too",
     "=A": "as =T",
+    "=N": "types are looked at on meta, too",
     **dict.fromkeys(
         ("TR", "TI", "TV", "TN", "TA", "RT", "RV", "RI", "RN", "IR", "IN", "IT", "IV", "NR", "NT",
          "VR", "VT"),

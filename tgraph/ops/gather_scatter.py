@@ -272,6 +272,14 @@ def scatter_operands(
 ) -> tuple[int, Tensor, Tensor]:
     check_index(index, operation)
     axis = normalize_axis(dim, x.ndim)
+    if x.ndim == 1 and not index.ndim:  # one position, which may come without a dimension
+        index = m.reshape(index, 1)
+        src = m.reshape(src, 1) if isinstance(src, Tensor) and not src.ndim else src
+    if index.ndim != x.ndim:
+        raise RuntimeError(
+            f"{operation}(): Index tensor must have the same number of dimensions as self tensor, "
+            f"but got {index.ndim} and {x.ndim}"
+        )
     _check_extent(index, x, axis, operation)
     if is_scalar(src):
         filled = constant(plain_scalar(src), x._type.dtype, x._type.device)
@@ -285,6 +293,14 @@ def scatter_operands(
         raise RuntimeError(
             f"{operation}(): Index tensor must have the same number of dimensions as src tensor, "
             f"but got {index.ndim} and {src.ndim}"
+        )
+    if any(
+        type(size) is type(own) is int and size > own
+        for size, own in zip(index._type.shape, src._type.shape)
+    ):
+        raise RuntimeError(
+            f"{operation}(): Expected index {list(index._type.shape)} to be no larger than src "
+            f"{list(src._type.shape)} in all dimensions"
         )
     if src._type.shape != index._type.shape:
         starts = (0,) * index.ndim
@@ -472,8 +488,7 @@ def _interleaved(repeats: Tensor, output_size: int | None) -> Tensor:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats._type.dtype not in (int64, int32):
         raise NotImplementedError(
-            "repeat_interleave(): expected repeats of int32 or int64, got "
-            f"{repeats._type.dtype.name}"
+            f"repeats has to be Long or Int tensor, got {repeats._type.dtype.name}"
         )
     if output_size is None or not state.context:
         counts = current_context().host_array(repeats, "repeat_interleave()")

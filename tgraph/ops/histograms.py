@@ -28,7 +28,7 @@ def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
 @_with_out
 def histogram(
     input: Tensor,
-    bins: Any = 100,
+    bins: Tensor | int = 100,
     *,
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,

@@ -249,7 +249,7 @@ def randn_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
 
 @public()
 def randint_like(
-    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, **options: Any
+    input: Tensor, low: int = 0, high: int | None = None, *, dtype: Any = None, **options: Any
 ) -> Tensor:
     """`randint` with the shape, dtype and device of `input`."""
     low, high = (0, low) if high is None else (low, high)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..core.inplace import assign
-from ..core.operands import Scalar, cast
+from ..core.operands import cast
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.dtypes import DType, bfloat16, bool_, float16, float32, float64
@@ -132,9 +132,7 @@ def _largest_drawn(dtype: DType) -> int:
 
 
 @public(function=False, method=True)
-def exponential_(
-    self: Tensor, lambd: Scalar = 1.0, *, generator: Generator | None = None
-) -> Tensor:
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponentially distributed numbers of rate `lambd`."""
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
