@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampling import sampled
 from tools.conformance.replay import Record, replay
 from tools.conformance.sample import read
 from tools.conformance.values import outcome
@@ -31,7 +32,8 @@ def _differences(records: list[Record], compiled: bool) -> list[str]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_pytorch_gave(part: int) -> None:
     """Values, gradients, state keys, names of modules, and which error is raised."""
-    assert not (wrong := _differences(RECORDS[part::PARTS], False)), "\n".join(wrong)
+    records = sampled(RECORDS[part::PARTS], 2, part % 2)
+    assert not (wrong := _differences(records, False)), "\n".join(wrong)
 
 
 @pytest.mark.parametrize("family", ["modules", "optimizers", "operations"])

@@ -55,7 +55,7 @@ EMPTY = {"put", "index_put", "index_add", "index_copy", "index_fill", "scatter",
 @pytest.mark.parametrize("part", range(PARTS))
 def test_malformed_calls(part: int) -> None:
     wrong = []
-    for line, record in sampled(CASES[part::PARTS], 4, part):
+    for line, record in sampled(CASES[part::PARTS], 8, part):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = [ours(record, each)[0] for each in forms_of(record)]
@@ -81,7 +81,7 @@ def test_malformed_calls_compiled() -> None:
     wrong = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for record, form in sampled(calls, 67, 5):
+        for record, form in sampled(calls, 134, 5):
             eager, compiled = ours(record, form), ours(record, form, compiled=True)
             if record.name in MEMORY or isinstance(compiled[1], TraceError):
                 continue
