@@ -585,48 +585,6 @@ def test_what_failed_after_new_memory_was_given_has_given_it():
     assert w.tolist() == [5, 5]
 
 
-def _parts(numbers):
-    rows = tg.from_numpy(numbers)
-    return rows[::2, ::2], rows[1:5, 1:5], rows.t()[2:6, 2:6], tg.from_numpy(numbers[1:5, ::2])
-
-
-DIAGONALS = {
-    "fill_diagonal_": lambda x: x.fill_diagonal_(0.5) * 1,
-    "diagonal": lambda x: x.diagonal().mul_(2) * 1,
-    "beside": lambda x: (x.diagonal(-1).mul_(3) * 1, x.diagonal(2)[1:].fill_(7.0) * 1, x * 1),
-    "follows": lambda x: (lambda d: (x.mul_(2) * 1, d * 1, d.add_(1) * 1, x * 1))(x.diagonal()),
-    "of a batch": lambda x: (x[None].diagonal(0, 1, 2).add_(1) * 1, x * 1),
-}
-
-
-@pytest.mark.parametrize("name", DIAGONALS)
-def test_writes_to_a_diagonal_reach_a_tensor_with_gaps(name):
-    function, dense = DIAGONALS[name], []
-    for part in range(4):
-        seen = []
-        for run in (function, tg.compile(function)):
-            numbers = np.arange(64.0).reshape(8, 8)
-            x = _parts(numbers)[part]
-            dense = [tg.clone(x), *tg.pytree.leaves(function(tg.clone(x)))]
-            found = tg.pytree.leaves(run(x))
-            for a, b in zip(found, dense[1:], strict=True):
-                assert tg.equal(a, b)
-            seen.append([*(each.tolist() for each in found), numbers.tolist()])
-        assert seen[0] == seen[1]
-
-
-def test_a_diagonal_of_a_tensor_with_gaps_is_a_view():
-    numbers = np.zeros((8, 8))
-    diagonal = tg.from_numpy(numbers[1:5, ::2]).diagonal(1)
-    diagonal.fill_(2.0)
-    assert diagonal.stride() == (10,) and numbers[1, 2] == numbers[3, 6] == 2 and numbers.sum() == 6
-    x = tg.ones(4, 4, requires_grad=True)
-    (tg.from_numpy(np.ones((8, 8), np.float32)[1:5, ::2]) * x).diagonal().sum().backward()
-    assert x.grad.tolist() == tg.eye(4).tolist()
-    with pytest.raises(tg.tracing.TraceError, match="the diagonal"):
-        tg.compile(lambda x: x.diagonal())(tg.ones(8, 8)[1:5, 1:5])
-
-
 # --- one tensor by several names -----------------------------------------------------------------
 
 

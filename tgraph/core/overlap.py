@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..compiler.ir import primitives as p
-from ..compiler.ir.layouts import view_strides
 from ..runtime.records import NamedTuple
-from .tensor import Tensor, View, root_of, stride_step, strides_of
+from .tensor import Tensor, root_of, stride_step, strides_of
 
 
 class Span(NamedTuple):
@@ -74,21 +73,6 @@ def span_of(tensor: Tensor) -> Span:
             start = start * attrs["source"].itemsize // attrs["dtype"].itemsize
         shape, strides = stride_step(step, shape, strides)
     return Span(start, shape, strides)
-
-
-def shows_memory(view: View) -> bool:
-    """Whether no step to a view copies, as one to a diagonal of memory with gaps does."""
-    shape, strides = view.base._type.shape, strides_of(view.base)
-    for step in view.steps:
-        if step.operands:
-            break
-        if (
-            step.primitive is p.reshape
-            and view_strides(shape, strides, step.attrs["shape"]) is None
-        ):
-            return False
-        shape, strides = stride_step(step, shape, strides)
-    return True
 
 
 def refuse_overlap(target: Tensor, operands: Iterable[Any], whole: bool = False) -> None:

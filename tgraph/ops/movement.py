@@ -27,17 +27,15 @@ from ..compiler.ir.shapes import (
 )
 from ..core.classes import like
 from ..core.complex_parts import conjugate
-from ..core.dispatch import apply, link_view
-from ..core.eager_context import EAGER, current_context
+from ..core.dispatch import apply
+from ..core.eager_context import current_context
 from ..core.memory_format import MemoryFormat, contiguous_format, preserve_format
 from ..core.operands import require_tensor
 from ..core.overlap import Span, span_of
 from ..core.planned import planned
 from ..core.public import public
-from ..core.tensor import Size, Tensor, ViewStep, strides_of
+from ..core.tensor import Size, Tensor, strides_of
 from ..core.views import base_to_view, would_alias
-from ..runtime.arrays import module_of
-from ..runtime.device import META
 from ..runtime.dtypes import int64
 from .bits import bits_as
 
@@ -544,33 +542,12 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
         first = span.start + start // columns * down + start % columns * across
         span = Span(first, (*outer, count), (*around, down + across))
         found = seen_from_base(moved, span)
-        return _diagonal_with_gaps(moved, span, start) if found is None else found
+        if found is not None:
+            return found
     flat = apply(p.reshape, moved, shape=(*outer, rows * columns))
     if count == 0:
         return slice_axis(flat, len(outer), 0, 0)
     return slice_axis(flat, len(outer), start, start + (count - 1) * (columns + 1) + 1, columns + 1)
-
-
-def _diagonal_with_gaps(input: Tensor, span: Span, start: int) -> Tensor:
-    """The diagonal at `span`, of memory that no view of a dense tensor shows.
-
-    Its history, and its values in a trace, are those of a part of a copy in one row. What is
-    written into it reaches the memory nevertheless.
-    """
-    *outer, rows, columns = input._type.shape
-    count = span.shape[-1]
-    shape = (*outer, rows * columns)
-    stop = start + (count - 1) * (columns + 1) + 1
-    part = slice_axis(apply(p.reshape, input, shape=shape), len(outer), start, stop, columns + 1)
-    assert part._view is not None
-    if current_context() is EAGER and input._type.device is not META:
-        array = EAGER.value_of(input)
-        down, across = array.strides[-2:]
-        first = array[..., start // columns :, start % columns :]
-        show = module_of(array).lib.stride_tricks.as_strided
-        part._value = show(first, span.shape, (*array.strides[:-2], down + across))
-    link_view(input, (ViewStep(p.reshape, {"shape": shape}), part._view.steps[-1]), part)
-    return part
 
 
 def seen_from_base(view: Tensor, span: Span) -> Tensor | None:

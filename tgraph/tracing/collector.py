@@ -21,7 +21,6 @@ from ..compiler.ir import Node
 from ..compiler.ir.dim import SymInt
 from ..core import pytree
 from ..core.dispatch import settled
-from ..core.overlap import shows_memory
 from ..core.tensor import Size, Tensor, View, is_parted, shared_storage, storage_of
 from ..core.trace_state import HandleState, Source, TraceError, TraceInput
 from ..core.traced_number import TracedNumber
@@ -296,11 +295,6 @@ class Collector:
         return ref
 
     def _view(self, tensor: Tensor, view: View) -> Ref:
-        if not shows_memory(view):
-            raise TraceError(
-                "a compiled function returns or keeps a diagonal() of a tensor that is a part of a "
-                "larger one, as which it does not know it; clone() the diagonal"
-            )
         base, history = self.ref(view.base), None
         own = tensor._requires_grad and not follows_its_base(tensor)
         if own and tensor._record is not None:
