@@ -213,7 +213,7 @@ def test_shapes_and_types_that_layers_refuse(compiles: bool) -> None:
         ('"rms_norm" not implemented for int64', F.rms_norm, whole, [2]),
         ('"logsigmoid" not implemented for bool', F.logsigmoid, x > 0),
         ('"adaptive_avg_pool" not implemented for int64', F.adaptive_avg_pool2d, whole, 1),
-        (r"got 4D\) .*got \[1.5\]", F.interpolate, whole, 2, None, [1.5]),
+        (r"got 4D\) ", F.interpolate, whole, 2, None, [1.5]),
     ):  # fmt: skip
         with pytest.raises(NotImplementedError, match=told):
             ran(function, *given)
