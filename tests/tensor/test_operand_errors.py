@@ -201,7 +201,7 @@ def test_shapes_and_types_that_layers_refuse(compiles: bool) -> None:
         ("Only zero batch or zero channel", F.conv1d, tg.ones(1, 2, 0), tg.ones(1, 2, 1)),
         ("running_mean should have one dim", F.batch_norm, x, tg.ones(1, 3), tg.ones(3)),
         ("kernel_size equals to 2, but got size 1", F.unfold, tg.ones(1, 1, 3, 3), (2,)),
-        ("chunk expects at least a 1-dim", tg.chunk, tg.tensor(1.0), 2),
+        (r"chunk\(\) expects a tensor with at least", tg.chunk, tg.tensor(1.0), 2),
         ("must be smaller than num_classes", F.one_hot, tg.tensor([0, 1]), 0),
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match=told):
