@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tgraph as tg
-from tools.call_table import LETTERS
+from tools.call_table import letters
 
 from .replay import Record, operation_of
 from .sample import read
@@ -133,13 +133,6 @@ def _shown(value: Any) -> str:
     return str(value)[:60]
 
 
-def letters_of(error: Exception) -> str:
-    """Those of the class of an error and of its bases."""
-    return "".join(
-        LETTERS[each.__name__] for each in type(error).__mro__ if each.__name__ in LETTERS
-    )
-
-
 def taken(result: Any) -> str:
     """The small letter of the shapes and types of a result of either library."""
     return chr(ord("a") + zlib.crc32(_kind(result).encode()) % 26)
@@ -159,7 +152,7 @@ def outcome_of(call: Callable[..., Any], args: Any, keywords: Any) -> tuple[str,
         result = call(*args, **keywords)
         return taken(result), result
     except Exception as error:
-        return letters_of(error) or "?", error
+        return "".join(letters(error)) or "?", error
 
 
 def ours(record: Record, form: Form, compiled: bool = False) -> tuple[str, Any]:
