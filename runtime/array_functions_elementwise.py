@@ -229,10 +229,10 @@ def _cast(xp: Any, x: Array, dtype: DType) -> Array:
         x = x.astype(np.float32)
     if dtype.kind == "bool":
         return as_array(x != 0)
-    if xp is not np and x.dtype.kind == "f" and not dtype.is_floating_point:
+    if xp is not np and x.dtype.kind == "f" and dtype.kind in ("int", "uint"):
         return _truncated(xp, x).astype(dtype.numpy)
     if x.dtype.kind == "c" and not dtype.is_complex:
-        return x != 0 if dtype.kind == "bool" else _cast(xp, x.real, dtype)
+        return _cast(xp, x.real, dtype)
     if dtype.compute is not dtype and x.dtype.itemsize == 8 and x.dtype.kind == "f":
         x = quietly(x.astype, dtype.compute.numpy)  # as in compiled code, and in PyTorch
     return quietly(x.astype, dtype.numpy)

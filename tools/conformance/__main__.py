@@ -42,6 +42,9 @@ def main() -> None:
     parser.add_argument("families", nargs="+", choices=[*FAMILIES, "sample", "malformed"])
     parser.add_argument("--only", nargs="+", help="names")
     parser.add_argument("--dtype", default="float64")
+    parser.add_argument(
+        "--device", default="cpu", help="of tgraph's tensors; PyTorch's are on the CPU"
+    )
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--compiled", type=int, default=12, help="how many cases are compiled, too")
     parser.add_argument("--verbose", action="store_true", help="each difference, with its case")
@@ -58,7 +61,9 @@ def main() -> None:
         if not options.only:
             names = [name for name in names if name not in log.results[family]]
         found = []
-        for result in results_of(family, names, options.dtype, options.processes, options.compiled):
+        for result in results_of(
+            family, names, options.dtype, options.processes, options.compiled, options.device
+        ):
             first = result.differences[0][1] if result.differences else ""
             print(f"{result.name:40} {result.agree:3} / {result.count:3}  {first}", flush=True)
             log.add(family, result)

@@ -155,15 +155,30 @@ def outcome_of(call: Callable[..., Any], args: Any, keywords: Any) -> tuple[str,
         return "".join(letters(error)) or "?", error
 
 
-def ours(record: Record, form: Form, compiled: bool = False) -> tuple[str, Any]:
+def ours(
+    record: Record, form: Form, compiled: bool = False, device: Any = "cpu"
+) -> tuple[str, Any]:
     """What tgraph does with a form; "-" where there is no such name."""
-    try:
-        function = operation_of(record.name)
-        args, keywords = own([list(form.args), dict(form.keywords)])
-    except Missing as error:
-        return "-", error
-    tg.manual_seed(0)
-    return outcome_of(tg.compile(function) if compiled else function, args, keywords)
+    with tg.device(device):
+        try:
+            function = operation_of(record.name)
+            args, keywords = own([list(form.args), dict(form.keywords)])
+        except Missing as error:
+            return "-", error
+        tg.manual_seed(0)
+        call = tg.compile(function) if compiled else function
+        return outcome_of(call if device == "cpu" else _waited_for(call), args, keywords)
+
+
+def _waited_for(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A call that ends when the device has done its work, and raises what goes wrong there."""
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        result = function(*args, **keywords)
+        tg.cuda.synchronize()
+        return result
+
+    return call
 
 
 def difference(theirs: str, found: list[str]) -> str:

@@ -38,9 +38,9 @@ class Record(NamedTuple):
 EAGER_AND_COMPILED = (False, True)
 
 
-def replay(record: Record, ways: Sequence[bool] = EAGER_AND_COMPILED) -> None:
+def replay(record: Record, ways: Sequence[bool] = EAGER_AND_COMPILED, device: Any = "cpu") -> None:
     """Raise Missing, Difference or the error of tgraph's, unless everything agrees."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), tg.device(device):
         warnings.simplefilter("ignore")
         if "error" in record.wanted:
             _same_error(record)

@@ -71,7 +71,7 @@ def _commit() -> str:
     return found.stdout.strip() or "an unknown commit"
 
 
-def _result(family: str, name: str, dtype: str, compiled: int) -> Result:
+def _result(family: str, name: str, dtype: str, compiled: int, device: str) -> Result:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     module = FAMILIES[family]
@@ -79,7 +79,7 @@ def _result(family: str, name: str, dtype: str, compiled: int) -> Result:
     for case in module.cases_of(name, getattr(torch, dtype)):
         ran: list[bool] = []
         ways = EAGER_AND_COMPILED if count < compiled else (False,)
-        text = outcome(_run, module, case, ran, ways)
+        text = outcome(_run, module, case, ran, ways, device)
         count += bool(ran or text)
         if text == "takes numbers":
             numbers += 1
@@ -90,18 +90,18 @@ def _result(family: str, name: str, dtype: str, compiled: int) -> Result:
     return Result(name, module.group_of(name), count - len(wrong), count, wrong, numbers)
 
 
-def _run(module: Any, case: Any, ran: list[bool], ways: Sequence[bool]) -> None:
+def _run(module: Any, case: Any, ran: list[bool], ways: Sequence[bool], device: str) -> None:
     record = module.record(case)
     if record is not None:
         ran.append(True)
-        replay(record, ways)
+        replay(record, ways, device)
 
 
 def results_of(
-    family: str, names: list[str], dtype: str, processes: int, compiled: int
+    family: str, names: list[str], dtype: str, processes: int, compiled: int, device: str
 ) -> Iterator[Result]:
     """Those of all names, in order; of each the first cases are compiled, too."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(processes, context) as pool:
-        waiting = [pool.submit(_result, family, name, dtype, compiled) for name in names]
+        waiting = [pool.submit(_result, family, name, dtype, compiled, device) for name in names]
         yield from (each.result() for each in waiting)

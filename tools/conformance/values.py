@@ -202,7 +202,9 @@ def _compare_tensors(kind: str, found: Any, wanted: Array, loose: float) -> None
         raise Difference(kind, f"shape {tuple(found.shape)} instead of {wanted.values.shape}")
     if str(found.dtype).removeprefix("tgraph.") != wanted.dtype:
         raise Difference(kind, f"{found.dtype} instead of {wanted.dtype}")
-    plain = found.detach()
+    if found.device != tg.get_default_device():
+        raise Difference(kind, f"lies on {found.device} instead of {tg.get_default_device()}")
+    plain = found.detach().cpu()
     if wanted.dtype in ("bfloat16", "float16"):
         plain = plain.to(tg.float32)
     one, other = plain.numpy(), wanted.values
