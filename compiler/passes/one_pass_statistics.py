@@ -1,4 +1,4 @@
-"""Variances and sums of exponentials of long rows in one pass over memory.
+"""Variances and sums of exponentials of long rows and columns in one pass over memory.
 
 Both take two reductions, of which the second needs the result of the first: the mean, or the
 largest element. A row that no cache holds comes from memory twice. Here pieces that a cache holds
@@ -39,20 +39,24 @@ from .matching import call, cast, constant, part, reshape, scalar
 class Limits(NamedTuple):
     """What a target's caches hold: rows of at least `row` bytes, of `whole` bytes in all, come from
     memory twice, pieces of `piece` floats, or half as many doubles, do not. Of fewer elements than
-    `fewest` nothing is won."""
+    `fewest` nothing is won. Of columns pieces have `column` floats; 0 where they are left alone."""
 
     row: int
     whole: int
     piece: int
     fewest: int
+    column: int
 
 
 # A core's second-level cache holds 1 MB, half of it for sure what a kernel reads; what all cores
 # share, 16 MB. What lies there came no faster in pieces.
-FOR_THREADS = Limits(row=1 << 19, whole=1 << 24, piece=1 << 14, fewest=1 << 10)
+FOR_THREADS = Limits(row=1 << 19, whole=1 << 24, piece=1 << 14, fewest=1 << 10, column=0)
 # A block keeps so many elements in registers; what the second-level cache holds comes from there.
-FOR_GPU = Limits(row=1 << 18, whole=1 << 25, piece=1 << 13, fewest=1 << 11)
+# 16 threads keep a piece of a column. Columns of four pieces would not fit into shared memory.
+FOR_GPU = Limits(row=1 << 18, whole=1 << 25, piece=1 << 13, fewest=1 << 11, column=1 << 9)
 
+LEAST_BESIDE = 32
+"""Columns that lie side by side, so that lines of memory are read whole."""
 MOST_VISITED = 32
 """Nodes that are looked at between the two reductions."""
 
@@ -144,18 +148,22 @@ def _cut(x: Node, axes: Axes, limits: Limits) -> Cut | None:
     """How the reduction of x over `axes` goes in pieces; None where that wins nothing."""
     shape, item = x.shape, x.type.dtype.itemsize
     row = prod(shape[axis] for axis in axes)
-    if row * item < limits.row or x.type.numel * item < limits.whole:
-        return None
-    if axes[-1] != x.type.ndim - 1:  # elements of a piece do not lie side by side
+    beside = prod(shape[axes[-1] + 1 :])
+    if axes[-1] == x.type.ndim - 1:
+        piece, fewest, is_long = limits.piece, limits.fewest, row * item >= limits.row
+    else:
+        piece, fewest = limits.column, limits.column // 4
+        is_long = beside >= LEAST_BESIDE and row >= 4 * piece > 0
+    if not is_long or x.type.numel * item < limits.whole:
         return None
     inner, first = 1, len(axes)
-    piece = limits.piece * 4 // max(4, item)
+    piece = piece * 4 // max(4, item)
     while first > 0 and inner * shape[axes[first - 1]] <= piece:
         first -= 1
         inner *= shape[axes[first]]
     if first == 0:
         return None
-    if inner >= limits.fewest:
+    if inner >= fewest:
         return Cut(axes[first:], None, 0)
     size, most = shape[axes[first - 1]], piece // inner
     even = (each for each in range(most, most // 2, -1) if size % each == 0)

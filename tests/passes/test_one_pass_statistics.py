@@ -1,4 +1,4 @@
-"""Statistics of long rows: one pass over memory, and the numbers of eager code."""
+"""Statistics of long rows and columns: one pass over memory, and the numbers of eager code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tgraph as tg
 
 pytest_plugins = ["cuda_tools.device"]
 
-SMALL = pass_.Limits(row=64, whole=64, piece=24, fewest=4)
+SMALL = pass_.Limits(row=64, whole=64, piece=24, fewest=4, column=0)
 NAN, INF = float("nan"), float("inf")
 
 
@@ -134,6 +134,37 @@ def test_programs_for_cuda(small, name):
     for found in (run_program(program, arrays, "shuffled", 1), interpret_program(program, arrays)):
         for have, want in zip(found, expected, strict=True):
             np.testing.assert_allclose(have, np.asarray(want), rtol=2e-5, atol=2e-5)
+
+
+COLUMNS = {
+    "var": lambda x: tg.var_mean(x, 0),
+    "var of leading axes": lambda x: x.reshape(2, -1, 40).var((0, 1)),
+    "logsumexp": lambda x: tg.logsumexp(x, 0),
+    "softmax": lambda x: tg.softmax(x, 0),
+}
+
+
+@pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("dtype", [tg.float32, tg.bfloat16], ids=str)
+def test_columns_for_cuda(monkeypatch, name, dtype):
+    """As exact as elements are, far from zero and in pieces with other means."""
+    monkeypatch.setattr(pass_, "FOR_GPU", SMALL._replace(column=16))
+    x = (values((134, 40)) + tg.linspace(10, 20, 134)[:, None]).to(dtype)
+    program, arrays, _ = program_of(COLUMNS[name], [x])
+    exact = results(COLUMNS[name](x.double()))
+    for found in (run_program(program, arrays, "shuffled", 1), interpret_program(program, arrays)):
+        for have, want in zip(found, exact, strict=True):
+            tolerance = 3e-6 if dtype is tg.float32 else 1e-2
+            np.testing.assert_allclose(have.astype(np.float64), want, rtol=tolerance)
+
+
+def test_long_columns_are_read_once_on_a_gpu():
+    x = tg.zeros(4096, 2048)
+    for name in ("var", "logsumexp"):
+        kernels = tg.cuda.program(COLUMNS[name], x).kernels
+        assert sum(each.bytes for each in kernels) < 1.02 * 4 * x.numel()
+        assert not names_pass(COLUMNS[name], x)  # which is for the CPU
 
 
 @pytest.mark.parametrize("name", ["std and mean", "batch norm", "logsumexp", "softmax"])
