@@ -36,6 +36,26 @@ def test_kernels_of_an_executable():
     assert executable.kernels[1].name in texts(tg.draw(executable))
 
 
+def test_a_drawn_graph_takes_nothing_more_for_granted():
+    with tg.Graph() as g:
+        x, z = (tg.placeholder(tg.float32, (None, None), name) for name in "xz")
+        for each in (x[x > 1], x[1:], x[::2], tg.cat([x, x]), x.t(), x.flatten(), z.t() @ z):
+            loss = each.sum()
+        taken = list(g.trace.sizes.guards)
+        tg.draw(loss)
+    tg.draw(g)
+    assert list(g.trace.sizes.guards) == taken
+
+
+def test_nothing_is_drawn_as_nothing():
+    with tg.Graph() as g:
+        tg.placeholder(tg.float32, (None,), "x")
+    assert any(each.startswith("0 operations") for each in texts(tg.draw(g)))
+    assert any(each.startswith("0 operations") for each in texts(tg.draw(lambda: None)))
+    executable = tg.Session(g).executable([])
+    assert any(each.startswith("0 fused kernels") for each in texts(tg.draw(executable)))
+
+
 def test_a_function_is_traced():
     found = texts(tg.draw(lambda x: tg.softmax(x, -1), None, tg.ones(3, 4)))
     assert {"x", "exp", "result", "float32[3, 4]"} <= set(found)

@@ -34,6 +34,17 @@ def test_a_run_computes_what_is_fetched_however_it_is_nested():
         assert session.run((double,), {x: value})[0].tolist() == (2 * array(BATCH)).tolist()
 
 
+def test_results_share_no_memory():
+    with tg.Graph() as g:
+        x = tg.placeholder(tg.float32, (2,), "x")
+        y = x * 2
+        asked = [y, y.detach(), y.view(1, 2), "x", x]
+    first, *others = tg.Session(g).run(asked, {x: [1.0, 2.0]})
+    first.zero_()
+    others[-1].zero_()
+    assert [each.flatten().tolist() for each in others[:-1]] == [[2, 4], [2, 4], [1, 2]]
+
+
 def test_one_plan_serves_many_sizes():
     with tg.Graph() as g:
         x = tg.placeholder(tg.float32, ("n", 8), "x")
@@ -246,6 +257,7 @@ def test_errors_of_runs_name_what_was_expected():
     with tg.Graph() as g:
         x = tg.placeholder(tg.float32, (None, 2), "x")
         y = tg.placeholder(tg.float32, (None,), "y")
+        small = tg.placeholder(tg.uint8, (None,), "small")
         out = (x.sum(dim=1) + y)[4]
     with tg.Graph():
         z = tg.placeholder(tg.float32, (), "z")
@@ -267,11 +279,17 @@ def test_errors_of_runs_name_what_was_expected():
         (TypeError, "a run fetches tensors", [out, 3], {}),
         (KeyError, "nothing of the name 'inputs.x'; it has 'x', 'y'", "inputs.x", {}),
         (TypeError, r"'x'.* is fed float64\[5, 2\]", out, {"x": np.ones((5, 2))}),
+        (ValueError, "'x', .* is fed twice", out, {x: five, "x": five, y: five[:, 0]}),
+        (ValueError, r"'small', .* is fed \[1, 300\], which uint8 does not hold", small,
+         {small: [1, 300]}),
+        (ValueError, r"is fed \[-1\], which uint8 does not hold", small, {small: [-1]}),
     ]  # fmt: skip
     for kind, text, fetches, feeds in cases:
         with pytest.raises(kind, match=text):
             session.run(fetches, feeds)
     assert session.run(out, {x: five, y: five[:, 1]}).item() == 3
+    with pytest.raises(ValueError, match="fed twice"):
+        tg.function_of(session, out, [x, y, "x"])
 
 
 def test_a_session_for_each_thread_and_a_function_of_one():
@@ -439,8 +457,15 @@ def test_state_and_runs_stand_where_they_can_be_meant():
     (plan, *_) = g.plans.values()
     assert len(plan.stages[0].plans._plans) <= 64
     session.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        session.run(y, {x: [[1.0, 2.0]]})
+    for use in (
+        lambda: session.run(y, {x: [[1.0, 2.0]]}),
+        lambda: session.explain(y, {x: [[1.0, 2.0]]}),
+        lambda: session.get("layer.weight"),
+        lambda: session.set("layer.bias", [1.0, 2.0]),
+        session.initialize,
+    ):
+        with pytest.raises(RuntimeError, match="closed"):
+            use()
 
 
 def test_a_partial_run_does_in_steps_what_one_run_does():

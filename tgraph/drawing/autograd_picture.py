@@ -8,6 +8,7 @@ from typing import Any
 from ..autograd.function import FunctionRecord
 from ..compiled.compiled_record import CompiledRecord
 from ..compiler.ir import Primitive, TensorType
+from ..compiler.ir.shapes import are_same
 from ..core.dispatch import PrimitiveRecord, edge_of, settled
 from ..core.record import Record, Saved, type_name
 from ..core.tensor import Tensor
@@ -84,7 +85,7 @@ def _arrow(
 ) -> Arrow:
     source, index = edge
     type_ = source._type if isinstance(source, Tensor) else source.outputs[index]
-    changes = result is not None and result.shape != type_.shape
+    changes = result is not None and not are_same(result.shape, type_.shape)
     several = not isinstance(source, Tensor) and len(source.outputs) > 1
     label = shape_text(type_.shape) if changes else ""
     if several:

@@ -110,7 +110,9 @@ def _heading(picture: Picture) -> str:
     rows = [f"<b>{_escape(picture.title)}</b>"]
     below = [(_FAINT, picture.summary), *(("#a8322a", note) for note in picture.notes)]
     rows += [f'<font point-size="10" color="{ink}">{_escape(text)}</font>' for ink, text in below]
-    cells = "".join(f'<tr><td align="left">{row}</td></tr>' for row in [*rows, _legend(picture)])
+    if picture.boxes:
+        rows.append(_legend(picture))
+    cells = "".join(f'<tr><td align="left">{row}</td></tr>' for row in rows)
     return f'<<table border="0" cellspacing="1">{cells}</table>>'
 
 

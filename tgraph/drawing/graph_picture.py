@@ -14,6 +14,7 @@ from typing import Any
 from ..compiler.ir import Family, Graph, Node, Provenance, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import is_open
+from ..compiler.ir.shapes import are_same, is_same
 from ..compiler.ir.text import (
     format_attr,
     format_graph,
@@ -110,7 +111,9 @@ def plural(count: int, noun: str, several: str = "") -> str:
 
 
 def si(value: float, unit: str) -> str:
-    """A number with a decimal prefix: 12,345 B is "12.3 kB"."""
+    """A number with a decimal prefix: 12,345 B is "12.3 kB". Of an open size its expression."""
+    if is_open(value):
+        return f"{value.text} {unit}"
     for prefix in ("", "k", "M", "G"):
         if value < 999.5:
             return f"{value:.3g} {prefix}{unit}"
@@ -190,7 +193,7 @@ def _slice_text(attrs: Mapping[str, Any], shape: tuple[int, ...]) -> str:
     for size, start, stop, step in zip(
         shape, attrs["starts"], attrs["stops"], attrs["steps"], strict=True
     ):
-        first, last = start or "", "" if stop == size else stop
+        first, last = "" if is_same(start, 0) else start, "" if is_same(stop, size) else stop
         parts.append(f"{first}:{last}" + (f":{step}" if step != 1 else ""))
     return f"[{', '.join(parts)}]"
 
@@ -373,7 +376,7 @@ class _Drawing:
     def _tooltip(self, node: Node) -> str:
         lines = [format_node(node, self.names) if node.inputs or node.attrs else ""]
         lines += [part for each in named_graphs(node) for part in _graph_lines(*each)]
-        if isinstance(node.type, TensorType) and not is_open(node.type.nbytes):
+        if isinstance(node.type, TensorType):
             lines.append(si(node.type.nbytes, "B"))
         return "\n".join(filter(None, (*lines, *place_lines(node.where))))
 
@@ -385,7 +388,7 @@ class _Drawing:
             types = [node.inputs[position].type for position in positions]
             label = ""
             if isinstance(types[0], TensorType) and isinstance(node.type, TensorType):
-                changes = types[0].shape != node.type.shape
+                changes = not are_same(types[0].shape, node.type.shape)
                 label = shape_text(types[0].shape) if changes else ""
             text = " and ".join(map(str, positions))
             tooltip = f"{format_type(types[0])}, operand {text} of {node.primitive.name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,17 @@ def placeholder_of(trace: GraphTrace, key: Any) -> Placeholder:
     )
 
 
+def placeholders_of(trace: GraphTrace, keys: Iterable[Any]) -> list[Placeholder]:
+    """`placeholder_of` for each; ValueError for one that is there twice, as by its name, too."""
+    found = {}
+    for key in keys:
+        each = placeholder_of(trace, key)
+        if id(each) in found:
+            raise ValueError(f"{each} is fed twice")
+        found[id(each)] = each
+    return list(found.values())
+
+
 def array_of(placeholder: Placeholder, value: Any, device: Device) -> Array:
     """The array of a value that is fed, for `device`; one of NumPy may be for another one."""
     type_ = placeholder.type
@@ -73,7 +84,11 @@ def _of_python(placeholder: Placeholder, value: Any) -> Array:
         raise TypeError(f"{placeholder} is fed a {type(value).__name__}, which is no tensor")
     if came > _KINDS.get(dtype.kind, 2):  # bfloat16 is of no kind that NumPy knows
         raise TypeError(_mismatch(placeholder, array.dtype.name, array.shape))
-    return array.astype(dtype)
+    with np.errstate(all="ignore"):  # floats that are too large become infinite
+        made = array.astype(dtype)
+    if dtype.kind in "iu" and (made != array).any():
+        raise ValueError(f"{placeholder} is fed {value!r}, which {dtype.name} does not hold")
+    return made
 
 
 _KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}

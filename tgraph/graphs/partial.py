@@ -11,7 +11,7 @@ from ..compiler.ir import Node, TensorType
 from ..compiler.ir import primitives as p
 from ..core.tensor import wrap
 from ..tracing.selections import Counted
-from .feeds import check_assumptions, check_fed, placeholder_of, sizes_of, sizes_of_held
+from .feeds import check_assumptions, check_fed, placeholders_of, sizes_of, sizes_of_held
 from .fetches import fetches_of
 from .lookup import named
 from .needed import below, needed, reached
@@ -36,7 +36,7 @@ class Partial:
         asked = fetches_of(self._trace, fetches)
         needed(self._trace, asked.nodes, asked.others)  # an error where it cannot be one run
         self._left = {self._identity(leaf): leaf for leaf in asked.leaves}
-        self._to_feed = {id(each): each for each in (placeholder_of(self._trace, f) for f in feeds)}
+        self._to_feed = {id(each): each for each in placeholders_of(self._trace, feeds)}
         self._held: dict[Node, Array] = {}
         self._fed: list[Placeholder] = []
         self._shapes: list[Array] = []  # arrays of the shapes of what was fed, without memory
@@ -53,7 +53,7 @@ class Partial:
                 raise ValueError(f"{leaf!r} is none of the fetches that this partial run has left")
         now = {self._identity(leaf) for leaf in asked.leaves}
         left = {key: leaf for key, leaf in self._left.items() if key not in now}
-        fed = [placeholder_of(trace, key) for key in feed_dict or {}]
+        fed = placeholders_of(trace, feed_dict or {})
         for each in fed:
             if id(each) not in self._to_feed:
                 raise ValueError(f"{each} is none of the feeds that this partial run has left")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..compiler.ir import Node
 from ..compiler.ir.dim import Dim, is_open
 from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import TraceError
-from ..runtime.arrays import contiguous, place
+from ..runtime.arrays import contiguous, copy_of, place
 from ..runtime.device import CPU, Device
 from ..tracing.recording.guards import brief
 from .fetch_plan import FetchPlan
@@ -83,7 +83,7 @@ class Run:
         self._single: tuple[int, Any] | None = None
         if isinstance(first, int) and not any(map(is_open, types[first].shape)):
             self._single = first, types[first]
-        self._results = [_result(place, types, variables) for place in asked.places]
+        self._results = list(_results(asked.places, types, variables))
         self._build = _builder(asked)
         self._execute = self.executable.run
         self._rests = bool(self._draws or self._counted or self._expand)
@@ -161,8 +161,29 @@ def _builder(asked: Fetches) -> Callable[[list[Any]], Any]:
     return asked.tree.unflatten
 
 
+def _results(
+    places: Sequence[int | Tensor | None], types: Sequence[Any], variables: Variables
+) -> Iterator[Callable[[Sequence[Array]], Any]]:
+    """What gives each result from the values of a plan, all with memory of their own."""
+    given: set[int] = set()
+    for each in places:
+        if isinstance(each, int) and each in given:
+            yield _copied(_result(each, types, variables))
+        else:
+            yield _result(each, types, variables)
+        if isinstance(each, int):
+            given.add(each)
+
+
+def _copied(make: Callable[[Sequence[Array]], Tensor]) -> Callable[[Sequence[Array]], Tensor]:
+    def made(values: Sequence[Array]) -> Tensor:
+        result = make(values)
+        return wrap(copy_of(result._value), result._type)
+
+    return made
+
+
 def _result(place: int | Tensor | None, types: Sequence[Any], variables: Variables) -> Any:
-    """What gives a result from the values of a plan."""
     if place is None:
         return lambda values: None
     if isinstance(place, Tensor):

@@ -16,7 +16,14 @@ from ..core.trace_state import TraceError
 from ..ops.creation_options import as_device
 from ..runtime.device import CPU
 from ..tracing.record_call import TracedGraph
-from .feeds import array_of, check_assumptions, check_fed, placeholder_of, sizes_of
+from .feeds import (
+    array_of,
+    check_assumptions,
+    check_fed,
+    placeholder_of,
+    placeholders_of,
+    sizes_of,
+)
 from .fetch_plan import FetchPlan
 from .fetches import Fetches, fetches_of
 from .graph import Graph
@@ -71,7 +78,6 @@ class Session:
         self.variables = Variables(graph, self.device)
         self._trace = graph.trace
         self._runs: dict[tuple[Any, ...], Run] = {}
-        self._is_closed = False
 
     # --- running ---
 
@@ -126,8 +132,6 @@ class Session:
     ) -> Run:
         """What runs; remembered by the leaves of the fetches, which it holds."""
         with self.variables.lock:
-            if self._is_closed:
-                raise RuntimeError("the session is closed")
             found = fetches_of(self._trace, fetches)
             ids = list(map(_key, found.leaves))
             if ids != list(asked[-len(ids) :]) or len(asked) - len(ids) not in (0, 1):
@@ -141,7 +145,7 @@ class Session:
             return run
 
     def _made(self, asked: Fetches, keys: Sequence[Any], arrays: Sequence[Any]) -> Run:
-        fed = [placeholder_of(self._trace, each) for each in keys]
+        fed = placeholders_of(self._trace, keys)
         sizes = sizes_of(self._trace, fed, arrays)
         plan = self.plan(asked, [each.node for each in fed if each.node in self._trace.markers])
         check_fed(plan.needed, fed, self._trace)
@@ -150,6 +154,7 @@ class Session:
 
     def plan(self, asked: Fetches, held: Collection[Node] = ()) -> FetchPlan:
         """The plan for what is fetched, which the sessions of a graph share."""
+        self.variables.check_open()
         graph, trace = self.graph, self._trace
         key = (asked.nodes, asked.others, self.device, frozenset(held))
         with graph.lock:
@@ -237,10 +242,10 @@ class Session:
         return self._made(fetches_of(self._trace, fetches), list(feed_dict), arrays), arrays
 
     def close(self) -> None:
-        """Let go of the values of variables; no more runs are made."""
-        self._is_closed = True
-        self._runs.clear()
-        self.variables.clear()
+        """Let go of the values of variables; after it there are no runs and no values."""
+        with self.variables.lock:
+            self._runs.clear()
+            self.variables.close()
 
     def __repr__(self) -> str:
         return f"<Session of {self.graph!r} on {self.device}>"
@@ -274,7 +279,7 @@ def function_of(
     tensor([2., 4.])
     """
     given = [feeds] if isinstance(feeds, (Tensor, str)) else feeds
-    found = [placeholder_of(session.graph.trace, each) for each in given]
+    found = placeholders_of(session.graph.trace, given)
     placeholders, names = [each.tensor for each in found], [each.name for each in found]
 
     def call(*values: Any) -> Any:

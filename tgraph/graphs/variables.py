@@ -34,6 +34,7 @@ class Variables:
     def __init__(self, graph: Graph, device: Device) -> None:
         self._graph, self._device = graph, device
         self._arrays: dict[int, tuple[Tensor, Array]] = {}
+        self._is_closed = False
         self.lock = threading.RLock()
         for tensor in graph.variables.values():
             self.array(tensor)
@@ -46,6 +47,7 @@ class Variables:
         """The array of a variable, which stays the same one."""
         found = self._arrays.get(id(tensor))
         if found is None:
+            self.check_open()
             (array,) = copies([EAGER.value_of(tensor)])
             if self._is_moved(tensor):
                 array = place(contiguous(array), self._device)
@@ -86,6 +88,7 @@ class Variables:
             copy_elements(self.array(tensor), array)
 
     def initialize(self) -> None:
+        self.check_open()
         with self.lock:
             for tensor, array in self._arrays.values():
                 value = EAGER.value_of(tensor)
@@ -93,8 +96,14 @@ class Variables:
                     value = place(contiguous(value), self._device)
                 copy_elements(array, value)
 
-    def clear(self) -> None:
+    def close(self) -> None:
+        self._is_closed = True
         self._arrays.clear()
+
+    def check_open(self) -> None:
+        """RuntimeError for values of a session that is closed."""
+        if self._is_closed:
+            raise RuntimeError("the session is closed")
 
     def _find(self, variable: Tensor | str) -> Tensor:
         every = self._graph.variables
