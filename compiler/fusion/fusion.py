@@ -11,7 +11,7 @@ error; the reason is kept for `explain`. (The order by what is saved is that of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -22,7 +22,14 @@ from ..ir import Family, Node
 from ..ir import primitives as p
 from ..ir.shapes import numel
 from ..ir.size_number import decided
-from ..kernel.kernel_io import Root, has_loops, iteration_shape, own_root, row_sizes
+from ..kernel.kernel_io import (
+    Root,
+    has_loops,
+    iteration_shape,
+    own_root,
+    row_sizes,
+    sums_rows,
+)
 from .contractions import with_contractions
 from .fused_graph import Assessment, FusedGraph, Group, GroupKernels, Refusal
 from .machine import Machine, nanoseconds
@@ -381,7 +388,7 @@ class _Merging:
             return self._refuse(first, second, "they have little memory in common")
         apart = first.price + second.price
         reason = "their rows differ"
-        for choice in _row_choices(first.roots, second.roots):
+        for choice in _row_choices(first.roots, second.roots, self.rules.adds_up_rows):
             roots = self._in_order(choice)
             if _walks_across(roots):
                 reason = "they walk over the same axes in different orders"
@@ -404,9 +411,9 @@ class _Merging:
         Where some count the rows by other axes, the first one says by which the kernel does.
         """
         sizes = {row_sizes(root) for root in roots}
-        first = list(roots[:1]) if len(sizes) > 1 else []
-        rest = sorted(roots[len(first) :], key=lambda root: self.order[root.node])
-        return [*first, *rest]
+        first = next(filter(sums_rows, roots), roots[0]) if len(sizes) > 1 else None
+        rest = sorted(roots, key=lambda root: self.order[root.node])
+        return rest if first is None else [first, *(each for each in rest if each is not first)]
 
     def _share_little(self, first: _GrowingGroup, second: _GrowingGroup) -> bool:
         """Whether what two groups both touch is little, also beside what each of them moves.
@@ -490,22 +497,41 @@ def _scans(nodes: Iterable[Node]) -> bool:
     return any(node.primitive.family is Family.SCAN for node in nodes)
 
 
-def _row_choices(first: Sequence[Root], second: Sequence[Root]) -> Iterable[list[Root]]:
+def _row_choices(
+    first: Sequence[Root], second: Sequence[Root], adds_up_rows: Callable[..., bool]
+) -> Iterable[list[Root]]:
     """Ways to loop over two groups together: who counts which axis as a row."""
-    if row_sizes(first[0]) == row_sizes(second[0]):
+    if _rows(first) == _rows(second):
         yield [*first, *second]
     fixed, free = first, second
     if any(has_loops(root.node) for root in second):
         fixed, free = second, first
         if any(has_loops(root.node) for root in first):
+            for beside, columns in ((first, second), (second, first)):
+                sums = [root.node for root in (*filter(sums_rows, beside), *columns)]
+                if adds_up_rows(*sums):
+                    yield from _adding_up(beside, columns)
             return
-    rows = row_sizes(fixed[0])
+    rows = _rows(fixed)
     fitting = [_with_rows(root.node, rows, fixed) for root in free]
     if None not in fitting:
         yield [*fixed, *(each for each in fitting if each is not None)]
     whole = [Root(root.node, (True,) * root.node.type.ndim) for root in free]
     if whole != fitting and all(numel(root.node.shape) == prod(rows) for root in free):
         yield [*fixed, *whole]
+
+
+def _rows(roots: Sequence[Root]) -> tuple[int, ...]:
+    """The sizes of the rows of a group, as those count them who do not add them up."""
+    return row_sizes(next((root for root in roots if not sums_rows(root)), roots[0]))
+
+
+def _adding_up(rows: Sequence[Root], columns: Sequence[Root]) -> Iterable[list[Root]]:
+    """A group of rows that adds them up for sums of columns, in pieces of as many rows."""
+    sums = [Root(root.node, (True, True, False)) for root in columns]
+    sizes = {row_sizes(root) for root in (*sums, *filter(sums_rows, rows))}
+    if len(sizes) == 1 and prod(next(iter(sizes))) == prod(_rows(rows)):
+        yield [*sums, *rows]
 
 
 def _with_rows(node: Node, rows: tuple[int, ...], beside: Sequence[Root]) -> Root | None:

@@ -216,6 +216,8 @@ class Roots:
                 return False
             if has_loops(node) and not is_unrolled(node):
                 return True
+            if self.rules.adds_up_rows(node):
+                return True
         readers = self.graph.consumers[node]
         if inlined > MAX_VIRTUAL:
             return True

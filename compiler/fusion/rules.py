@@ -94,6 +94,10 @@ class FusionRules:
         """Whether one number that takes `spent` operations is to be computed once, not by all."""
         return False
 
+    def adds_up_rows(self, *nodes: Node) -> bool:
+        """Whether a kernel of rows may add them up for all of `nodes`, see `sums_rows`."""
+        return False
+
     def step_operands(self, step: Node) -> list[Node]:
         """What must lie in memory for `step`."""
         unread = self.unread_operands(step)

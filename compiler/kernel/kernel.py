@@ -51,7 +51,9 @@ class Instr:
     op is a primitive's name, or one of
     - "const" (value), "index" (index, as int64);
     - "load" (param, index, mask: zero where a condition fails);
-    - "store" (args: value; param, index), with value "add" to add to what is there;
+    - "store" (args: value; param, index), with value "add" to add to what is there, ("sum",
+      scratch number) to store the sum of what neighbouring rows give, those along the last row
+      axes, which the index lacks: it grows in a scratch row;
     - "condition" (mask: all of them, as bool);
     - "check" (args: position; value = (axis size, site, status param)): the position, made safe,
       after reporting one outside [0, size); `Kernel.checks[site]` tells what that means;
@@ -137,6 +139,11 @@ class Kernel:
             yield from stage.body
 
     @property
+    def sums_of_rows(self) -> list[Instr]:
+        """The stores that add up what neighbouring rows give."""
+        return list(filter(adds_up_rows, self.instructions()))
+
+    @property
     def is_sequential(self) -> bool:
         """Whether a stage writes at positions that are data, so that its order must be kept."""
         return any(
@@ -148,6 +155,11 @@ class Kernel:
 
     def __str__(self) -> str:
         return format_kernel(self)
+
+
+def adds_up_rows(instr: Instr) -> bool:
+    """Whether it stores the sum of what neighbouring rows give."""
+    return instr.op == "store" and isinstance(instr.value, tuple)
 
 
 def compute_dtype(dtype: DType) -> DType:
@@ -183,7 +195,7 @@ def _format_instr(kernel: Kernel, number: int, instr: Instr) -> str:
         case "load":
             return f"%{number} = load {kernel.params[instr.param].name}[{instr.index}]{where}"
         case "store":
-            sign = "+=" if instr.value == "add" else "="
+            sign = "+=" if instr.value == "add" else "= sum of" if adds_up_rows(instr) else "="
             return f"{kernel.params[instr.param].name}[{instr.index}] {sign} {args}"
         case "reduce":
             result, operation = instr.value

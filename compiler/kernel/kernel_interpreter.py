@@ -14,7 +14,7 @@ from ...runtime.philox import random_bits
 from ..ir import primitives as p
 from ..ir.monoids import ARGMAX, LINEAR, SUM, Monoid
 from .index import Axis, Condition, Divides, Index, InRange, Loaded, Quotient
-from .kernel import Instr, Kernel, Stage
+from .kernel import Instr, Kernel, Stage, adds_up_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -116,7 +116,9 @@ class _Interpreter:
         buffer = self.buffers[instr.param]
         at, value = np.broadcast_arrays(self.index(instr.index), args[0])
         at, value = np.broadcast_to(at, self.shape), np.broadcast_to(value, self.shape)
-        if instr.value == "add":
+        if adds_up_rows(instr):
+            buffer[at] = 0
+        if instr.value == "add" or adds_up_rows(instr):
             np.add.at(buffer, at, value.astype(buffer.dtype))
         else:
             buffer[at] = value.astype(buffer.dtype)

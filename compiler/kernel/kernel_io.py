@@ -36,7 +36,8 @@ class Root:
     """A node that a kernel produces.
 
     `dims` says for every axis of its iteration shape (the operand's shape for a reduction, its
-    own otherwise) whether it is a row axis (True) or an axis of its stage (False).
+    own otherwise) whether it is a row axis (True) or an axis of its stage (False). A sum whose
+    axes are the last row axes adds up what rows give, see `sums_rows`.
     """
 
     node: Node
@@ -79,6 +80,12 @@ def contracted_sizes(node: Node) -> tuple[int, ...]:
 def has_loops(node: Node) -> bool:
     """Whether a node has loops of its own: over the axes that it reduces, or scans."""
     return node.primitive.family in (Family.REDUCE, Family.SCAN)
+
+
+def sums_rows(root: Root) -> bool:
+    """Whether a root adds up what the rows of its kernel give, instead of what a stage gives."""
+    node = root.node
+    return node.primitive is p.sum_ and any(root.dims[axis] for axis in node.attrs["axes"])
 
 
 def kept_axes(node: Node) -> tuple[bool, ...]:

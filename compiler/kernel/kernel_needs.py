@@ -15,7 +15,7 @@ from ..ir import primitives as p
 from ..ir.size_number import computed
 from .index import Axis, Coords, Mask, loop_atoms, positions_in
 from .kernel import compute_dtype
-from .stages import Contract, KernelPlan, Reduce, Scan, Scatter, StagePlan, Store
+from .stages import Contract, KernelPlan, Reduce, Scan, Scatter, StagePlan, Store, SumOfRows
 from .views import Need
 
 _DIVISIONS = (p.floor_divide, p.remainder)
@@ -109,6 +109,9 @@ class _Counter:
             times = _times((*left, *right), (*mask, *other))
             size = compute_dtype(target.node.type.dtype).itemsize
             self.operations[size] = self.operations.get(size, 0) + times  # multiply-adds
+        elif isinstance(target, SumOfRows):
+            self._spend(target.node, _times(target.value[1], target.value[2]))
+            self._add(self.written, target.node, _times(target.coords))
         elif isinstance(target, (Reduce, Scan)):
             self._spend(target.node, _times(target.value[1], target.value[2]))
             if isinstance(target, Scan) and target.stored:

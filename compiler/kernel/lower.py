@@ -30,6 +30,7 @@ from .kernel_io import (
     is_contraction,
     iteration_shape,
     row_sizes,
+    sums_rows,
 )
 from .kernel_needs import KernelNeeds, kernel_needs
 from .lower_instructions import write_stages
@@ -43,6 +44,7 @@ from .stages import (
     Scan,
     StagePlan,
     Store,
+    SumOfRows,
     Target,
 )
 from .views import Need, contracted_operands, reduced_coords
@@ -91,7 +93,10 @@ class Lowering:
         self.can_save = False
         self.row_axes, self.unrolled = self.choose_rows()
         self._inner: dict[tuple[int, ...], tuple[Axis, ...]] = {}
-        self.reduced = {root.node for root in roots if root.node.primitive.family is Family.REDUCE}
+        self.summed = {root.node for root in roots if sums_rows(root)}
+        self.reduced = {
+            root.node for root in roots if root.node.primitive.family is Family.REDUCE
+        } - self.summed
         self.contracted = {root.node for root in roots if is_contraction(root.node)}
         self.scanned = {root.node for root in roots if root.node.primitive.family is Family.SCAN}
         self.nodes = self.group_nodes()
@@ -106,13 +111,23 @@ class Lowering:
         if not self.save_rows:
             saved = {}
         rounded = _rounded(self.nodes, self.roots)
-        plan = KernelPlan(set(self.nodes), stages, self.results, self.running, saved, rounded)
+        sums = {
+            (target.node, target.coords): stage
+            for stage in stages
+            for target in stage.targets
+            if isinstance(target, SumOfRows)
+        }
+        summed = {element: len(saved) + number for number, element in enumerate(sums)}
+        nodes = set(self.nodes)
+        plan = KernelPlan(nodes, stages, self.results, self.running, saved, summed, rounded)
         parameters = Parameters()
         written = write_stages(plan, self.buffer_of, self.layout_of, parameters)
         self.param_nodes = parameters.nodes
+        in_rows = [(node, stages[row.stage]) for (node, _), row in saved.items()]
+        in_rows += [(node, stage) for (node, _), stage in sums.items()]
         scratch = tuple(
-            (compute_dtype(node.type.dtype), numel([axis.size for axis in stages[row.stage].axes]))
-            for (node, _), row in saved.items()
+            (compute_dtype(node.type.dtype), numel([axis.size for axis in stage.axes]))
+            for node, stage in in_rows
         )
         self.kernel = Kernel(
             self.name,
@@ -137,7 +152,12 @@ class Lowering:
         return kernel_needs(plan, self.row_axes)
 
     def _has_own_loops(self, node: Node) -> bool:
-        return node in self.reduced or node in self.scanned or node in self.contracted
+        return (
+            node in self.reduced
+            or node in self.scanned
+            or node in self.contracted
+            or node in self.summed
+        )
 
     def _is_result(self, node: Node) -> bool:
         """Whether later stages read a node where its own stage has put it together."""
@@ -281,6 +301,9 @@ class Lowering:
         if root.node in self.reduced:
             result = reduced_coords(root.node, coords)
             return Reduce((root.node.inputs[0], coords, ()), root.node, result)
+        if root.node in self.summed:
+            result = reduced_coords(root.node, coords)
+            return SumOfRows((root.node.inputs[0], coords, ()), root.node, result)
         if root.node in self.scanned:
             return _scan(root, coords)
         if root.node in self.contracted:
@@ -306,6 +329,8 @@ class Lowering:
             needs = stage.needs.get(node)
             if needs is None:
                 continue
+            if node in self.summed:
+                raise CannotFuse("a sum of rows is complete when its kernel ends")
             self.size += len(needs) * node.primitive.cost
             if self.size > MAX_SIZE:
                 raise CannotFuse(f"the kernel would have more than {MAX_SIZE} operations")

@@ -7,6 +7,7 @@ kernel is a load; a reduction that an earlier stage completed is a result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from ...runtime.dtypes import DType, bool_, int64
 from ...runtime.records import record
@@ -19,7 +20,18 @@ from .index import Coords, Mask, data_atoms, flatten, positions_in
 from .kernel import Instr, Stage, compute_dtype
 from .kernel_io import BufferLayout
 from .lower_elements import emit
-from .stages import Contract, Element, KernelPlan, Reduce, Scan, Scatter, StagePlan, Store, Target
+from .stages import (
+    Contract,
+    Element,
+    KernelPlan,
+    Reduce,
+    Scan,
+    Scatter,
+    StagePlan,
+    Store,
+    SumOfRows,
+    Target,
+)
 from .views import Need
 
 
@@ -177,6 +189,8 @@ class _StageWriter:
                 self._store(target)
             case Reduce():
                 self._reduce(target)
+            case SumOfRows():
+                self._store(target, ("sum", self.plan.summed[target.node, target.coords]))
             case Contract():
                 self._contract(target)
             case Scan() if target.stored:
@@ -185,7 +199,7 @@ class _StageWriter:
                 how = "add" if target.node.attrs.get("accumulate", True) else "put"
                 self._store(target, how)
 
-    def _store(self, target: Store | Scatter, how: str | None = None) -> None:
+    def _store(self, target: Store | Scatter | SumOfRows, how: Any = None) -> None:
         node = target.node
         buffer = self.layout_of(node)
         index = self.body.resolve(flatten(target.coords, buffer.strides))

@@ -6,6 +6,7 @@ Lowering fills it in (`lower`), and the instructions are written from it (`lower
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
 
 from ...runtime.records import record
 from ..ir import Node
@@ -42,6 +43,15 @@ class Store(Target):
 @record()
 class Reduce(Target):
     """The value is folded into the element of the reduction `node` at `coords`."""
+
+    node: Node
+    coords: Coords
+
+
+@record()
+class SumOfRows(Target):
+    """What rows give for the element of `node` at `coords`, which mention the first of their axes
+    alone, is added up there."""
 
     node: Node
     coords: Coords
@@ -131,7 +141,7 @@ class KernelPlan:
     """Everything that is decided about a kernel before its instructions are written.
 
     `nodes` are computed inside it; `results` number the elements of its reductions, `running` those
-    of its scans. `rounded` are
+    of its scans, `summed` the scratch rows in which sums of rows grow. `rounded` are
     nodes of 16-bit floats that later instructions read as such, not as float32.
     """
 
@@ -140,4 +150,5 @@ class KernelPlan:
     results: Mapping[Element, int]
     running: Mapping[Element, int]
     saved: Mapping[Element, SavedRow]
+    summed: Mapping[Element, int] = field(default_factory=dict)
     rounded: Collection[Node] = ()

@@ -7,12 +7,12 @@ number of threads or multiprocessors, so neither does the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 
 from ...runtime.dtypes import DType, float64
-from ..ir import Builder, Graph, Node, transform
+from ..ir import Builder, Family, Graph, Node, transform
 from ..ir import primitives as p
 from ..ir.size_number import decided
 
@@ -35,6 +35,16 @@ GPU_COLUMN_PIECE = 64
 # Pieces of columns that are at least so long may be four times as many: blocks that come one after
 # another end at different times, and threads that add no more need nothing for what rounding takes.
 GPU_LONG_COLUMN_PIECE = 512
+# Sums of columns beside reductions of rows: one kernel may have both, a block of which walks over a
+# few rows and keeps what they add to each column. So many blocks keep a GPU busy, and a thread adds
+# no more than needs nothing for what rounding takes; rows that blocks of threads share are so long.
+# What the second-level cache holds may as well be read again.
+GPU_WALKING_BLOCKS = 512
+GPU_WALKED_BYTES = 1 << 25
+GPU_WALK = range(8, 33)
+GPU_WALKED = range(512, 4097)
+MOST_VISITED = 32
+"""Nodes that are looked at for what a sum and a reduction of rows have in common."""
 _SPLIT = frozenset((p.sum_, p.prod, p.max_, p.min_, p.any_, p.all_))
 
 Pieces = Callable[[Node], tuple[int, int]]
@@ -47,8 +57,12 @@ def split_reductions(graph: Graph) -> Graph:
 
 
 def split_reductions_for_gpu(graph: Graph) -> Graph:
-    """Reduce in two steps where one reduction would leave most of a GPU without work."""
-    return _with_pieces(graph, _pieces_for_gpu)
+    """Reduce in two steps where one reduction would leave most of a GPU without work, or where the
+    kernel of rows can do the first one."""
+    walks = _walks(graph)
+    if not walks:
+        return _with_pieces(graph, _pieces_for_gpu)
+    return transform(graph, partial(_over_rows, walks))
 
 
 def _with_pieces(graph: Graph, pieces_of: Pieces) -> Graph:
@@ -170,6 +184,70 @@ def _pieces_for_gpu(node: Node) -> tuple[int, int]:
         pieces //= 2
     axis, is_cut = node.attrs["axes"][which], 1 < pieces <= sizes[which]
     return axis, sizes[which] // pieces if is_cut else 0
+
+
+def _walks(graph: Graph) -> dict[Node, int]:
+    """Sums of columns beside reductions of rows, with the number of rows that a block adds up."""
+    sums = {node: length for node in graph.nodes if (length := _walk(node))}
+    near: dict[tuple[int, ...], set[Node]] = {}  # what rows are reduced of, by the axes of rows
+    for node in graph.nodes if sums else ():
+        if node.primitive in _SPLIT:
+            near.setdefault(_kept(node), set()).update(_made_of(node.inputs[0]))
+    return {
+        node: length
+        for node, length in sums.items()
+        if not near.get(node.attrs["axes"], set()).isdisjoint(_made_of(node.inputs[0]))
+    }
+
+
+def _walk(node: Node) -> int:
+    """How many rows a block adds up for a sum of columns; 0 where none does."""
+    if node.primitive is not p.sum_ or node.type.dtype.kind != "float":
+        return 0
+    axes, columns = node.attrs["axes"], node.type.numel
+    if axes != tuple(range(len(axes))) or columns not in GPU_WALKED:
+        return 0
+    if node.inputs[0].type.nbytes < GPU_WALKED_BYTES:
+        return 0
+    rows = prod(node.inputs[0].shape[: len(axes)])
+    lengths = (each for each in reversed(GPU_WALK) if rows % each == 0)
+    return next((each for each in lengths if rows // each >= GPU_WALKING_BLOCKS), 0)
+
+
+def _kept(node: Node) -> tuple[int, ...]:
+    """The axes that are not reduced."""
+    ndim = node.inputs[0].type.ndim
+    return tuple(axis for axis in range(ndim) if axis not in node.attrs["axes"])
+
+
+def _made_of(node: Node) -> set[Node]:
+    """A node, and those of its shape that it is computed from element by element."""
+    found, pending = {node}, [node]
+    while pending and len(found) <= MOST_VISITED:
+        each = pending.pop()
+        if each.primitive.family is Family.ELEMENTWISE:
+            new = {same for same in each.inputs if same.shape == node.shape} - found
+            found |= new
+            pending += new
+    return found
+
+
+def _over_rows(
+    walks: Mapping[Node, int], build: Builder, node: Node, inputs: tuple[Node, ...]
+) -> Node:
+    """A sum of columns in two steps: over a few rows each, and of these sums."""
+    if node not in walks:
+        return _split(_pieces_for_gpu, build, node, inputs)
+    (operand,), columns = inputs, node.type.numel
+    wide, joint = _wider(node)
+    shape = (operand.type.numel // (walks[node] * columns), walks[node], columns)
+    rows = build.apply(p.reshape, [operand], {"shape": shape}, node.where)
+    attrs = {"axes": (1,), "keepdims": False}
+    pieces = build.apply(node.primitive, [_cast(build, rows, wide)], attrs, node.where)
+    attrs = {"axes": (0,), "keepdims": False}
+    total = build.apply(node.primitive, [_cast(build, pieces, joint)], attrs, node.where)
+    total = _cast(build, total, node.type.dtype)
+    return build.apply(p.reshape, [total], {"shape": node.shape}, node.where)
 
 
 def _in_pieces(build: Builder, node: Node, operand: Node, axis: int, length: int) -> Node:

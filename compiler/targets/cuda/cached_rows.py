@@ -67,8 +67,11 @@ def _loaded_element(kernel: Kernel, stage: Stage, instr: Instr) -> _Element | No
     if instr.op != "load" or instr.mask or kernel.params[instr.param].written:
         return None
     assert instr.index is not None
-    if data_atoms(instr.index) or loop_atoms(instr.index).isdisjoint(stage.axes):
+    atoms = loop_atoms(instr.index)
+    if data_atoms(instr.index) or atoms.isdisjoint(stage.axes):
         return None
+    if kernel.sums_of_rows and atoms.isdisjoint(kernel.rows):
+        return None  # a block that walks over rows finds it in the nearest cache
     return _Element(instr.param, instr.index, stage.axes, instr.dtype)
 
 

@@ -12,12 +12,22 @@ from contextlib import contextmanager
 from math import prod
 
 from ....runtime.dtypes import int64, uint8
+from ....runtime.records import replace
 from ...kernel.index import Axis, Index, Quotient, Remainder, atom_bounds
-from ...kernel.kernel import Instr, Param, Stage, long_sums
+from ...kernel.kernel import Instr, Param, Stage, adds_up_rows, long_sums
 from .reuse_tile_text import write_reuse_tile
 from .scalar import c_type, memory_type, narrow, widen
 from .scan_loop import ScanLoop
-from .schedule import TILE, TILE_ROWS, CudaSchedule, Layout, cached_elements, is_transposed, scans
+from .schedule import (
+    TILE,
+    TILE_ROWS,
+    WALKING_THREADS,
+    CudaSchedule,
+    Layout,
+    cached_elements,
+    is_transposed,
+    scans,
+)
 from .stage_body import (
     BLOCK_STEPS,
     JOIN,
@@ -98,7 +108,9 @@ def _head(
     as_function: bool,
     varying: bool,
     shares: bool = False,
+    resident: int = 0,
 ) -> str:
+    """The first line of a kernel, of which a multiprocessor may have `resident` blocks at once."""
     listed = [declared(param) for param in params]
     numbers = TAKEN_HERE if varying else ""
     if as_function:
@@ -106,7 +118,8 @@ def _head(
         listed.append("const unsigned int block")
         return f"__device__ __forceinline__ void {name}({', '.join(listed)}{numbers}) {{"
     text = ", ".join(listed) + numbers
-    return f'extern "C" __global__ void __launch_bounds__({threads}) {name}({text}) {{'
+    bounds = f"{threads}, {resident}" if resident else f"{threads}"
+    return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({text}) {{'
 
 
 class _ScheduleWriter(KernelWriter):
@@ -144,7 +157,8 @@ class _ScheduleWriter(KernelWriter):
         x, y = self.schedule.block
         params = [*self.kernel.params, GUARD] if self.guarded else self.kernel.params
         shares = bool(self.schedule.joined)
-        head = _head(self.name, params, x * y, self.as_function, self.varying, shares)
+        resident = WALKING_THREADS // (x * y) if self.schedule.walked > 1 else 0
+        head = _head(self.name, params, x * y, self.as_function, self.varying, shares, resident)
         if self.guarded:
             self.line("if (*failed != 0) return;")
         if self.schedule.layout is Layout.TRANSPOSED_TILE:
@@ -160,8 +174,13 @@ class _ScheduleWriter(KernelWriter):
     def _points(self) -> None:
         """What a thread computes of its point; of each of its points where it has many."""
         schedule = self.schedule
+        if schedule.walked > 1:
+            self._walk_over_points()
+            return
         if schedule.layout is not Layout.POINTWISE:
+            self._find_member()
             self._find_point()
+            self._declare()
             self._compute()
             return
         first = f"({self.integer}){self.block_number} * {schedule.items_per_block} + threadIdx.x"
@@ -171,29 +190,62 @@ class _ScheduleWriter(KernelWriter):
             head = f"for ({self.integer} item = {first}; item < {items}; item += {step})"
             with self.block(head):
                 self.decode("item", self.kernel.rows, schedule.vector)
+                self._declare()
                 self._compute()
             return
         self.line(f"const {self.integer} item = {first};")
         if not self._is_even(schedule.items, schedule.items_per_block):
             self.line(f"if (item >= {items}) return;")
         self.decode("item", self.kernel.rows, schedule.vector)
+        self._declare()
         self._compute()
 
+    def _walk_over_points(self) -> None:
+        """A block computes neighbouring points, and then stores the sums of what they give."""
+        schedule = self.schedule
+        self._find_member()
+        self._declare_rows()
+        first = f"({self.integer}){self.block_number} * {self.number(schedule.walked)}"
+        walk = f"for (int walk = 0; walk < {self.number(schedule.walked, free=True)}; ++walk)"
+        self.line("#pragma unroll 1")
+        with self.block(walk):
+            self.line(f"const {self.integer} point = {first} + walk;")
+            self.decode("point", self.kernel.rows)
+            self._declare_results()
+            self._compute()
+        self.line(f"const {self.integer} point = {first};")
+        self.decode("point", self.kernel.rows)
+        for stage in self.kernel.stages:
+            if any(map(adds_up_rows, stage.body)):
+                self._store_sums(stage)
+
+    def _store_sums(self, stage: Stage) -> None:
+        """Store the sums of rows that a stage has added to."""
+        body: list[Instr] = []
+        for instr in filter(adds_up_rows, stage.body):
+            slot = Instr("saved", (), instr.dtype, value=instr.value[1])
+            body += slot, replace(instr, args=(len(body),), value=None)
+        stored = Stage(stage.axes, tuple(body))
+        with self.block(""):
+            self._loop(stored, StageBody(self, stored))
+
     def _compute(self) -> None:
-        self._declare()
         for stage in self.kernel.stages:
             self._stage(stage)
+
+    def _find_member(self) -> None:
+        schedule = self.schedule
+        is_column = schedule.layout is Layout.COLUMN
+        member = "threadIdx.y" if is_column else f"threadIdx.x % {schedule.group}"
+        if schedule.group > 1:
+            shared = f"of the {schedule.group} that share a point"
+            self.line(f"const int member = {member};  // {shared}")
 
     def _find_point(self) -> None:
         schedule = self.schedule
         first = f"({self.integer}){self.block_number} * {schedule.items_per_block}"
-        if schedule.layout is Layout.COLUMN:
-            member, mine = "threadIdx.y", "threadIdx.x"
-        else:
-            member, mine = f"threadIdx.x % {schedule.group}", f"threadIdx.x / {schedule.group}"
-        if schedule.group > 1:
-            shared = f"of the {schedule.group} that share a point"
-            self.line(f"const int member = {member};  // {shared}")
+        is_column = schedule.layout is Layout.COLUMN
+        mine = "threadIdx.x" if is_column else f"threadIdx.x / {schedule.group}"
         mine = f" + {mine}" if schedule.items_per_block > 1 else ""
         point = (
             f"{first}{mine}"
@@ -272,18 +324,27 @@ class _ScheduleWriter(KernelWriter):
 
     def _declare(self) -> None:
         """The results of reductions, what joins them, and saved rows."""
-        schedule = self.schedule
+        self._declare_results()
+        self._declare_rows()
+
+    def _declare_results(self) -> None:
         for instr in self.kernel.instructions():
             if instr.op == "reduce":
                 self.line(f"{result_type(instr)} r{instr.value[0]} = {result_start(instr)};")
+
+    def _declare_rows(self) -> None:
+        schedule = self.schedule
         if schedule.joined and not self.as_function:
             # One for all reductions: joins wait until the one before has been read.
             self.line(f"__shared__ __align__(16) unsigned char shared[{schedule.joined}];")
         if schedule.cached_in_shared:
             self._declare_shared_rows()
             return
+        sums = {instr.value[1] for instr in self.kernel.sums_of_rows}
         for number, (dtype, elements) in enumerate(self.kernel.scratch):
-            self.line(f"{c_type(dtype)} s{number}[{cached_elements(schedule, elements)}];")
+            start = " = {}" if number in sums else ""
+            many = cached_elements(schedule, elements)
+            self.line(f"{c_type(dtype)} s{number}[{many}]{start};")
 
     def _declare_shared_rows(self) -> None:
         """Rows in shared memory: elements of neighbouring threads lie beside each other."""
@@ -343,7 +404,7 @@ class _ScheduleWriter(KernelWriter):
         schedule = self.schedule
         size = prod(axis.size for axis in stage.axes)
         vector = schedule.vector if stage.axes[-1].size % schedule.vector == 0 else 1
-        caches = any(instr.op in ("save", "saved") for instr in stage.body)
+        caches = any(instr.op in ("save", "saved") or adds_up_rows(instr) for instr in stage.body)
         step = schedule.group * vector
         member = "member" if schedule.group > 1 else "0"
         first = f"{member} * {vector}" if vector > 1 and schedule.group > 1 else member

@@ -316,8 +316,11 @@ def _routine_summary(step: RoutineStep) -> str:
 
 
 def _can_be_joined(schedule: CudaSchedule | TemplateSchedule) -> TypeGuard[CudaSchedule]:
-    """Whether the kernel can be a part of a wider launch, whose shared memory is for joins."""
-    if not isinstance(schedule, CudaSchedule) or schedule.shared:
+    """Whether the kernel can be a part of a wider launch, whose shared memory is for joins.
+
+    Blocks that walk are few, and want the registers of threads bounded.
+    """
+    if not isinstance(schedule, CudaSchedule) or schedule.shared or schedule.walked > 1:
         return False
     return schedule.layout not in (Layout.TRANSPOSED_TILE, Layout.REUSE_TILE)
 

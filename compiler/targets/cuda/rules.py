@@ -14,6 +14,7 @@ from ...kernel.kernel import Kernel
 from ...kernel.kernel_io import BufferLayout
 from ...kernel.kernel_needs import KernelNeeds
 from ...kernel.memory_views import View, strided_view
+from ...passes.split_reductions import GPU_WALK, GPU_WALKED
 from .contractions import schedule_contraction
 from .machine import GPU
 from .scatter_form import ScatterForm, adds, flat_stride, is_worth_a_sort, scatter_form
@@ -23,6 +24,8 @@ _VIEWS = frozenset((p.reshape, p.permute, p.slice_, p.broadcast, p.flip, p.barri
 # A number that takes more operations than this is computed once, not by each of so many threads.
 COSTLY_NUMBER = 24
 MANY_READERS = 4096
+# Columns of which a block of 512 threads keeps sums in registers, of all sums together.
+MOST_SUMMED = 1 << 13
 
 
 class CudaRules(FusionRules):
@@ -56,6 +59,27 @@ class CudaRules(FusionRules):
             and reader.type.numel >= MANY_READERS
             for reader in self.graph.consumers[node]
         )
+
+    def adds_up_rows(self, *nodes: Node) -> bool:
+        """The pieces of sums of columns that `split_reductions` makes, as many as threads keep."""
+        columns = sum([node.shape[-1] for node in nodes if self._is_walk(node)])
+        return columns <= MOST_SUMMED and all(map(self._is_walk, nodes))
+
+    def _is_walk(self, node: Node) -> bool:
+        """Whether a node adds up a few rows each for a sum of columns."""
+        is_sum = node.primitive is p.sum_ and node.attrs["axes"] == (1,)
+        if not is_sum or node.inputs[0].type.ndim != 3 or node.attrs["keepdims"]:
+            return False
+        _, length, columns = node.inputs[0].shape
+        if length not in GPU_WALK or columns not in GPU_WALKED:
+            return False
+        readers = self.graph.consumers
+        behind = [
+            reader
+            for each in readers[node]
+            for reader in (readers[each] if each.primitive is p.cast else (each,))
+        ]
+        return all(each.primitive is p.sum_ and each.attrs["axes"] == (0,) for each in behind)
 
     def is_template(self, node: Node) -> bool:
         """Whether a hand-written kernel computes `node`."""

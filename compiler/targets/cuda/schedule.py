@@ -10,18 +10,22 @@ has groups of one. Kernels without loops that read some memory along another axi
 ("transposed tile") read it in square tiles, along its own axis, and transpose them in shared
 memory. Reductions whose elements are wanted by many points ("reuse tile") have a schedule of their
 own, see `reuse_tile_schedule`.
+
+Where sums of rows grow in scratch rows, a block *walks* over neighbouring points, those that have
+their sums in common, one after another, and stores the sums behind them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
+from functools import cached_property
 from math import prod
 
 from ....runtime.dtypes import DType
 from ....runtime.records import record, replace
 from ...kernel.index import Axis, Quotient, Remainder, data_atoms
-from ...kernel.kernel import Instr, Kernel, Stage
+from ...kernel.kernel import Instr, Kernel, Stage, adds_up_rows
 from ...kernel.simplify_loops import mentions, simplify_loops
 from .cached_rows import cached_rows
 from .reuse_tile_schedule import ReuseTile, with_reuse_tile
@@ -47,6 +51,11 @@ MAX_VECTOR = 8
 # Threads of the largest blocks have 64 in all.
 MAX_CACHED = 32
 MAX_CACHED_OF_LARGEST = 16
+# Threads of walking blocks have 64 registers, so that multiprocessors have several such blocks:
+# of those a thread may have so many for sums of rows, and for these and cached rows together.
+WALKING_THREADS = 1024
+MAX_SUMS = 16
+MAX_CACHED_WALKING = 48
 # The side of a tile that is transposed in shared memory, the rows of threads that work on one, and
 # the bytes of shared memory that any GPU gives a block.
 TILE = 32
@@ -86,6 +95,17 @@ class CudaSchedule:
     cached_in_shared: bool = False
     reuse_tile: ReuseTile | None = None
 
+    @cached_property
+    def walked(self) -> int:
+        """The points over which a block walks, one after another."""
+        sums = self.kernel.sums_of_rows
+        size = 1
+        for axis in reversed(self.kernel.rows if sums else ()):
+            if any(each.index is not None and mentions(each.index, (axis,)) for each in sums):
+                break
+            size *= axis.size
+        return size
+
     @property
     def items(self) -> int:
         """Points of the kernel; of pointwise ones, vectors of points."""
@@ -109,7 +129,7 @@ class CudaSchedule:
             return f"reuse tile: {self.reuse_tile.summary()}; {self.grid:,} blocks"
         threads = "a thread" if self.group == 1 else f"{self.group} threads"
         vector = f", {self.vector} elements at once" if self.vector > 1 else ""
-        shape = f"{self.grid:,} blocks of {self.items_per_block} points"
+        shape = f"{self.grid:,} blocks of {self.items_per_block * self.walked} points"
         cached = f"; rows in {self.shared:,} bytes of shared memory" if self.shared else ""
         return f"{self.layout.value}: {threads} per point{vector}; {shape}{cached}"
 
@@ -120,7 +140,7 @@ class CudaSchedule:
         if self.reuse_tile is not None:
             others = prod(axis.size for axis in self.kernel.rows) // self.reuse_tile.results
             return others * prod(self.reuse_tile.tiles)
-        blocks = -(-self.items // self.items_per_block)
+        blocks = -(-self.items // (self.items_per_block * self.walked))
         return min(blocks, MAX_BLOCKS) if self._may_stride else blocks
 
     @property
@@ -183,6 +203,8 @@ def schedule_cuda(kernel: Kernel, shared: int = 0, aligned: bool = True) -> Cuda
     Unless all buffers are `aligned`, single elements are loaded and stored.
     """
     kernel = simplify_loops(kernel)
+    if kernel.sums_of_rows:
+        return _walking(kernel, aligned)
     looped = [stage for stage in kernel.stages if stage.axes]
     if not looped:
         return _pointwise(kernel, aligned)
@@ -210,11 +232,18 @@ def rows_fit(schedule: CudaSchedule) -> bool:
 
 def registers_suffice(schedule: CudaSchedule) -> bool:
     """Whether a thread can cache its part of all scratch rows."""
-    registers = sum(
+    most = MAX_CACHED_OF_LARGEST if prod(schedule.block) == MAX_GROUP else MAX_CACHED
+    if schedule.walked > 1:
+        most = MAX_CACHED_WALKING
+    return _registers(schedule, schedule.kernel.scratch) <= most
+
+
+def _registers(schedule: CudaSchedule, scratch: Iterable[tuple[DType, int]]) -> int:
+    """How many registers a thread needs for its part of scratch rows."""
+    return sum(
         cached_elements(schedule, elements) * max(dtype.itemsize // 4, 1)
-        for dtype, elements in schedule.kernel.scratch
+        for dtype, elements in scratch
     )
-    return registers <= (MAX_CACHED_OF_LARGEST if prod(schedule.block) == MAX_GROUP else MAX_CACHED)
 
 
 def cached_elements(schedule: CudaSchedule, elements: int) -> int:
@@ -285,6 +314,19 @@ def _row(kernel: Kernel, looped: list[Stage], shared: int, aligned: bool) -> Cud
                       vector) for each in groups],
         shared,
     )  # fmt: skip
+
+
+def _walking(kernel: Kernel, aligned: bool) -> CudaSchedule:
+    """Blocks, each for several neighbouring rows, that keep sums of these in registers."""
+    looped = [stage for stage in kernel.stages if stage.axes]
+    vector = 1
+    if aligned:
+        vector = min(vector_width(kernel, [stage], stage.axes[-1]) for stage in looped)
+    sums = [kernel.scratch[each.value[1]] for each in kernel.sums_of_rows]
+    groups = (ROW_BLOCK << doubled for doubled in range(4))
+    schedules = [CudaSchedule(kernel, Layout.ROW, each, 1, vector) for each in groups]
+    fitting = [each for each in schedules if _registers(each, sums) <= MAX_SUMS]
+    return _caching(fitting or schedules[-1:], 0)
 
 
 def _column(kernel: Kernel, looped: list[Stage], shared: int) -> CudaSchedule:
@@ -390,7 +432,7 @@ def is_packable(instr: Instr, axis: Axis, width: int) -> bool:
     """
     if instr.op not in ("load", "store") or instr.index is None or instr.mask:
         return False
-    if instr.op == "store" and instr.value == "add":
+    if instr.op == "store" and (instr.value == "add" or adds_up_rows(instr)):
         return False
     index = instr.index
     step = index.terms.get(axis)

@@ -28,7 +28,7 @@ from ...kernel.index import (
     Remainder,
     data_atoms,
 )
-from ...kernel.kernel import Instr, Kernel, Stage
+from ...kernel.kernel import Instr, Kernel, Stage, adds_up_rows
 from .scalar import TEMPLATES, bitcast, c_type, convert, literal, memory_type, narrow, widen
 from .schedule import is_packable
 from .varying_numbers import Number
@@ -320,6 +320,10 @@ class StageBody:
             self.writer.line(f"{self.packs[number].element} = {narrow(value, param.dtype)};")
             return value
         place = f"{param.name}[{self._index(instr.index)}]"
+        if adds_up_rows(instr):
+            sum_ = self.writer.saved(instr.value[1], self.slot)
+            self.writer.save(instr.value[1], self.slot, f"{sum_} + {value}")
+            return value
         if instr.value == "add":
             name = "logical_or" if param.dtype.kind == "bool" else "add"
             value = f"({TEMPLATES[name]([widen(place, param.dtype), value], param.dtype)})"
