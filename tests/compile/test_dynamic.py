@@ -514,7 +514,7 @@ def test_random_programs(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", sampled(range(10), 2))
+@pytest.mark.parametrize("chunk", sampled(range(10), 4))
 def test_many_random_programs(chunk):
     for seed in range(100 + chunk, 120, 10):
         check_program(seed)
@@ -577,13 +577,13 @@ COMPILED = [case for case in CASES if case.compiles]
 
 
 @pytest.mark.filterwarnings("ignore::tgraph.core.trace_state.RecompileWarning")
-@pytest.mark.parametrize("case", sampled(COMPILED, 16), ids=ids)
+@pytest.mark.parametrize("case", sampled(COMPILED, 28), ids=ids)
 def test_operations(case):
     check_operation(case, everything=False)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", sampled(COMPILED[1:], 16), ids=ids)
+@pytest.mark.parametrize("case", sampled(COMPILED[1:], 28), ids=ids)
 def test_every_operation(case):
     check_operation(case, everything=True)

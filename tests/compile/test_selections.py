@@ -245,7 +245,7 @@ def test_random_programs(seed):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tgraph.core.trace_state.RecompileWarning")
-@pytest.mark.parametrize("chunk", sampled(range(10), 2))
+@pytest.mark.parametrize("chunk", sampled(range(10), 4))
 def test_many_random_programs(chunk):
     for seed in range(100 + chunk, 150, 10):
         check_program(seed)

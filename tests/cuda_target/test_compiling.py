@@ -84,9 +84,9 @@ def sources(chunk: int, graphs: int, first: int) -> Iterator[tuple[str, CudaProg
 
     Those that keep rows in shared memory differ by architecture, and are compiled at once.
     """
-    for case in sampled(COMPILED, 2)[chunk::CHUNKS]:
+    for case in sampled(COMPILED, 4)[chunk::CHUNKS]:
         yield case.name, program_of(*forward(case))[0]
-    for case in sampled(DERIVED, 2, 1)[chunk::CHUNKS]:
+    for case in sampled(DERIVED, 4, 1)[chunk::CHUNKS]:
         yield f"gradient of {case.name}", program_of(*gradient(case))[0]
     for seed in range(first + chunk, first + graphs // 6, CHUNKS):
         graph = case_of(program_of_seed(seed)).graph
