@@ -118,15 +118,42 @@ def _direction(xp: Any, x: Array) -> Array:
     return result
 
 
+def _div(xp: Any, x: Array, y: Array) -> Array:
+    if xp is not np and x.dtype.kind == "c":
+        return _complex_quotient_on_device(xp, x, y)
+    return _true_divide(xp, x, y)
+
+
+def _complex_quotient_on_device(xp: Any, x: Array, y: Array) -> Array:
+    """By the larger part of the divisor, as in compiled code.
+
+    CuPy's own division makes NaN of quotients by zero, by infinity and by the largest numbers.
+    """
+    zero, one = y.dtype.type(0).real, y.dtype.type(1).real
+    is_zero, is_wide = y == 0, xp.absolute(y.real) >= xp.absolute(y.imag)
+    large, small = xp.where(is_wide, y.real, y.imag), xp.where(is_wide, y.imag, y.real)
+    ratio = xp.where(is_zero, zero, small / xp.where(is_zero, one, large))
+    scale = one / (large + small * ratio)
+    first, second = xp.where(is_wide, x.real, x.imag), xp.where(is_wide, x.imag, x.real)
+    size, turned = xp.absolute(large), (second - first * ratio) * scale
+    result = xp.empty(turned.shape, x.dtype)
+    result.real[...] = xp.where(is_zero, x.real / size, (first + second * ratio) * scale)
+    result.imag[...] = xp.where(is_zero, x.imag / size, xp.where(is_wide, turned, -turned))
+    return result
+
+
 def _reciprocal(xp: Any, x: Array) -> Array:
     """That of complex numbers by a division, as reciprocals of NumPy are not those of zeros."""
-    return xp.divide(x.dtype.type(1), x) if x.dtype.kind == "c" else xp.reciprocal(x)
+    return _div(xp, xp.ones((), x.dtype), x) if x.dtype.kind == "c" else xp.reciprocal(x)
 
 
 def _erf(xp: Any, x: Array) -> Array:
     from scipy import special  # a tenth of a second to import
 
     return special.erf(x)
+
+
+_true_divide = _binary("true_divide")
 
 
 def _shift(name: str) -> Function:
@@ -281,9 +308,8 @@ _SAME_NAME_BINARY = (
     "bitwise_xor",
 )  # fmt: skip
 _RENAMED_BINARY = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "div": "true_divide",
-    "atan2": "arctan2", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
-    "gt": "greater", "ge": "greater_equal",
+    "add": "add", "sub": "subtract", "mul": "multiply", "atan2": "arctan2", "eq": "equal",
+    "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
 }  # fmt: skip
 
 FUNCTIONS: dict[str, Function] = {
@@ -291,6 +317,7 @@ FUNCTIONS: dict[str, Function] = {
     **{name: _unary(theirs) for name, theirs in _RENAMED_UNARY.items()},
     **{name: _binary(name) for name in _SAME_NAME_BINARY},
     **{name: _binary(theirs) for name, theirs in _RENAMED_BINARY.items()},
+    "div": _div,
     "shift_left": _shift("left_shift"),
     "shift_right": _shift("right_shift"),
     "sign": _checked(_sign),

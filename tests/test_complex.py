@@ -128,8 +128,8 @@ def first_and_second(T: Any, function: Callable[..., Any], leaves: Sequence[Any]
     if connected:
         total = sum(loss_of(T, each) for each in connected)
         second = T.autograd.grad(total, leaves, allow_unused=True)
-    return [each.detach().resolve_conj().numpy() if T is not tg else each.detach().numpy()
-            for each in (*first, *second) if each is not None]  # fmt: skip
+    found = [each.detach().cpu() for each in (*first, *second) if each is not None]
+    return [each.numpy() if T is tg else each.resolve_conj().numpy() for each in found]
 
 
 def loss_of(T: Any, result: Any) -> Any:

@@ -28,11 +28,6 @@ import tgraph as tg
 
 pytest_plugins = ["cuda_tools.device"]
 
-# The stand-in of CuPy has no complex numbers.
-COMPLEX = {"fft", "stft,istft", "linalg.eigvals,linalg.eig"}
-COMPLEX |= {"view_as_complex_copy,view_as_real_copy"}
-ROWS = [case for case in CASES if case.name not in COMPLEX]
-DERIVED = [case for case in SMOOTH if case.name not in COMPLEX]
 # Units of the dtype's spacing: CUDA's functions are allowed more than the CPU's.
 SLACK = 16
 # Rows that make a tensor of a Python number, which lies on the CPU.
@@ -77,26 +72,26 @@ def every(case: OpCase) -> Iterator[tuple[OpCase, Any]]:
             yield case.with_shapes(shapes), dtype
 
 
-@pytest.mark.parametrize("case", ROWS, ids=ids)
+@pytest.mark.parametrize("case", CASES, ids=ids)
 def test_forward(case: OpCase, cuda: Any) -> None:
     run_and_compare(case, case.dtypes[0], cuda)
 
 
-@pytest.mark.parametrize("case", sampled(ROWS, 3), ids=ids)
+@pytest.mark.parametrize("case", sampled(CASES, 3), ids=ids)
 def test_forward_of_more(case: OpCase, cuda: Any) -> None:
     for variant, dtype in more(case):
         run_and_compare(variant, dtype, cuda)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled(ROWS, 3), ids=ids)
+@pytest.mark.parametrize("case", sampled(CASES, 3), ids=ids)
 def test_forward_of_everything(case: OpCase, cuda: Any) -> None:
     for variant, dtype in every(case):
         run_and_compare(variant, dtype, cuda)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled(ROWS, 4), ids=ids)
+@pytest.mark.parametrize("case", sampled(CASES, 4), ids=ids)
 def test_forward_on_another_device(case: OpCase, second_cuda: Any) -> None:
     """Than the current one."""
     for variant, dtype in ((case, case.dtypes[0]), *more(case)):
@@ -140,7 +135,7 @@ def agree(found: Any, expected: Any, device: Any, tolerance: float, what: str) -
         check_values(have.detach().cpu().numpy(), want.detach().numpy(), tolerance, what)
 
 
-@pytest.mark.parametrize("case", sampled(DERIVED, 2), ids=ids)
+@pytest.mark.parametrize("case", sampled(SMOOTH, 2), ids=ids)
 def test_gradient(case: OpCase, cuda: Any) -> None:
     here, there = Gradients(case), OnDevice(case, cuda)
     expected, found = here.first(*here.arguments()), there.first(*there.arguments())
@@ -149,7 +144,7 @@ def test_gradient(case: OpCase, cuda: Any) -> None:
 
 # Every second row: what first gradients are made of is differentiated as any operation is.
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled([case for case in DERIVED if case.second], 4), ids=ids)
+@pytest.mark.parametrize("case", sampled([case for case in SMOOTH if case.second], 4), ids=ids)
 def test_second_gradient(case: OpCase, cuda: Any) -> None:
     here, there = Gradients(case), OnDevice(case, cuda)
     expected, found = here.second(*here.arguments()), there.second(*there.arguments())
@@ -174,7 +169,7 @@ def laid(tensor: Any, layout: Any, device: Any) -> Any:
     return there[:1].expand(*there.shape)
 
 
-LAID = [case for case in ROWS if case.layouts]
+LAID = [case for case in CASES if case.layouts]
 
 
 def run_laid(case: OpCase, dtype: Any, device: Any) -> None:
@@ -202,7 +197,7 @@ def test_layouts_of_every_dtype(case: OpCase, cuda: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled([case for case in DERIVED if case.layouts], 4), ids=ids)
+@pytest.mark.parametrize("case", sampled([case for case in SMOOTH if case.layouts], 4), ids=ids)
 def test_gradient_layouts(case: OpCase, cuda: Any) -> None:
     here, there = Gradients(case), OnDevice(case, cuda)
     expected = here.first(*here.arguments())

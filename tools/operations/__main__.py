@@ -22,7 +22,7 @@ Written by `make operations`, which runs the rows that an operation has in the t
 | --- | --- |
 | forms | `f` function of `tgraph` or of the namespace in its name, `m` method, `i` method that writes in place, `o` takes `out=` |
 | CPU | eager results are those of NumPy or SciPy |
-| CUDA | yes: eager ones are the CPU's on a stand-in of CuPy, and its kernels are written; "compiled": only those, as the stand-in has no complex numbers; "eager": not inside a plan |
+| CUDA | yes: eager ones are the CPU's on a stand-in of CuPy, and its kernels are written; "eager": not inside a plan |
 | gradient, double gradient | agree with finite differences |
 | forward mode | tangents are the transpose of gradients |
 | vmap | a batch gives what its examples give one by one |

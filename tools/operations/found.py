@@ -19,7 +19,6 @@ from test_batch_and_tangents import (
     test_examples_of_a_batch_are_as_one_by_one as check_batch,
 )
 from test_batch_and_tangents import test_tangents_are_the_transpose_of_gradients as check_tangents
-from test_eager_cuda import COMPLEX as NOT_ON_THE_STAND_IN
 from test_ops import Gradients, check_values, tensors
 from test_ops import test_gradient as check_gradient
 from test_ops import test_second_gradient as check_second
@@ -216,8 +215,8 @@ def found(name: str, rows: list[Any]) -> Found:
     derive = _complex_derivatives if isinstance(rows[0], ComplexCase) else _derivatives
     gradient, second, forward, batched = derive(rows)
     here, there = fused(name, rows[0])
-    cells = (YES, cuda(rows, there), gradient, second, forward, batched, compiles(rows, here),
-             fused_cell(here, there))  # fmt: skip
+    cells = (YES, YES if there else "eager", gradient, second, forward, batched,
+             compiles(rows, here), fused_cell(here, there))  # fmt: skip
     return Found(name, forms(name), cells)
 
 
@@ -225,14 +224,6 @@ def fused_cell(here: str, there: str) -> str:
     if not here:
         return NONE
     return here if here == there or not there else f"{here}; CUDA {there}"
-
-
-def cuda(rows: list[Any], planned: str) -> str:
-    """Eager rows run on the stand-in of CuPy, which has no complex numbers."""
-    eager = isinstance(rows[0], OpCase) and any(
-        each.name not in NOT_ON_THE_STAND_IN for each in rows
-    )
-    return YES if eager and planned else "eager" if eager else "compiled"
 
 
 def compiles(rows: list[Any], planned: str) -> str:

@@ -6,7 +6,7 @@ threads. Two devices of compute capability 9.0 have memory that is host memory; 
 text, which the shim compiles. What CuPy lacks, this lacks; what this lacks raises AttributeError.
 
 Differences: work runs at once, so that a missing synchronisation shows only with `lazy`; captures
-have one stream; the pool does not split blocks; there are no complex numbers.
+have one stream; the pool does not split blocks.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ CONSTANTS = {
 }
 NUMPY_NAMES = (
     "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-    "float32", "float64", "dtype", "newaxis", "nan", "inf", "pi", "e", "finfo", "iinfo",
-    "result_type", "promote_types", "isscalar",
+    "float32", "float64", "complex64", "complex128", "dtype", "newaxis", "nan", "inf", "pi", "e",
+    "finfo", "iinfo", "result_type", "promote_types", "isscalar",
 )  # fmt: skip
 VERSION = 13000
 

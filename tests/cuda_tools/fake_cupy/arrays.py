@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,11 +38,14 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 
 
 def converted(values: Any, dtype: np.dtype[Any]) -> Host:
-    """Values in another dtype as a GPU converts them: floats saturate in 32 or 64-bit integers."""
+    """Values in another dtype as a GPU converts them: floats saturate in 32 or 64-bit integers.
+
+    Of complex numbers real types take the real parts, without a warning.
+    """
     given: Host = np.asarray(values)
     if given.dtype == dtype:
         return given
-    values = given
+    values = given.real if given.dtype.kind == "c" and dtype.kind not in "cb" else given
     floats = values.dtype.kind == "f" or values.dtype == BFLOAT16
     with np.errstate(all="ignore"):
         if not floats or dtype.kind not in "iu":
@@ -231,6 +235,20 @@ class ndarray:
             raise NotImplementedError("the fake's flatten knows order C only")
         return self.copy().reshape(-1)
 
+    # -- complex numbers ---------------------------------------------------------------------
+
+    @property
+    def real(self) -> ndarray:
+        return made_view(self, self._np.real) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self) -> ndarray:
+        if self.dtype.kind == "c":
+            return made_view(self, self._np.imag)
+        made = ndarray(self.shape, self.dtype)
+        made.fill(0)
+        return made
+
     # -- copies ------------------------------------------------------------------------------
 
     def astype(
@@ -351,6 +369,9 @@ class ndarray:
     def __float__(self) -> float:
         return float(self.get())
 
+    def __complex__(self) -> complex:
+        return complex(self.get())
+
     def __len__(self) -> int:
         if self.ndim == 0:
             raise TypeError("len() of unsized object")
@@ -457,6 +478,9 @@ def cast(array: ndarray, dtype: Any, order: str | None, copy: bool | None) -> nd
         made = ndarray(array.shape, dtype, order=order)
     else:
         made = ndarray(array.shape, dtype, memory.alloc(layout.nbytes), layout.strides)
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
+        text = "Casting complex values to real discards the imaginary part"
+        warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=3)
     host = array._np
     perform(made, lambda: host, array)
     return made

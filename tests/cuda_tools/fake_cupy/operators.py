@@ -131,6 +131,11 @@ def _array_function(self: ndarray, function: Any, types: Any, args: Any, kwargs:
     return found(*args, **kwargs)
 
 
+def _conjugate(self: ndarray) -> ndarray:
+    found: ndarray = UFUNCS["conjugate"](self) if self.dtype.kind == "c" else self
+    return found
+
+
 def install_on(target: type[ndarray]) -> None:
     """Give the class its operators and protocols."""
     methods: dict[str, Any] = {
@@ -140,6 +145,8 @@ def install_on(target: type[ndarray]) -> None:
         "__matmul__": _matmul,
         "__array_ufunc__": _array_ufunc,
         "__array_function__": _array_function,
+        "conj": _conjugate,
+        "conjugate": _conjugate,
     }
     for short, name in _BINARY.items():
         methods[f"__{short}__"] = _binary(name)

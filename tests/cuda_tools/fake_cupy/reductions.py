@@ -216,7 +216,7 @@ def matmul(a: Any, b: Any, out: ndarray | None = None) -> ndarray:
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError("Scalar operands are not allowed, use '*' instead")
     result = np.promote_types(a.dtype, b.dtype)
-    floats = result.kind == "f" or result == BFLOAT16
+    floats = result.kind in "fc" or result == BFLOAT16
     if result == BFLOAT16 and a.ndim + b.ndim > 4:
         raise TypeError("the kernels of products of integers do not know bfloat16")
     if floats and a.size and b.size and machine.stream(context.stream_pointer()).capture:

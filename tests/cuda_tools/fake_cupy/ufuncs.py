@@ -13,7 +13,8 @@ from .arrays import BFLOAT16, converted, here, is_half, ndarray, perform, suppor
 
 _INTS = "bBhHiIlLqQ"
 _FLOATS = "eEfd"  # E is bfloat16, which CuPy has where ml_dtypes is installed
-_PYTHON = (bool, int, float)
+_COMPLEX = "FD"
+_PYTHON = (bool, int, float, complex)
 Loops = tuple[str, ...]
 
 
@@ -25,42 +26,47 @@ def dtype_of(char: str) -> np.dtype[Any]:
     return BFLOAT16 if char == "E" else np.dtype(char)
 
 
-_ARITHMETIC = _loops(2, "?" + _INTS + _FLOATS)
+_ARITHMETIC = _loops(2, "?" + _INTS + _FLOATS + _COMPLEX)
 _UNARY = _loops(1, "?" + _INTS + _FLOATS)
-_NUMBERS = _loops(1, _INTS + _FLOATS)
+_NUMBERS = _loops(1, _INTS + _FLOATS + _COMPLEX)
 _DIVISIONS = _loops(2, _INTS + _FLOATS)
-_MATH = _loops(1, _FLOATS)
-_COMPARISON = ("??->?", "qq->?", "QQ->?", "qQ->?", "Qq->?", *_loops(2, _FLOATS, "?"))
+_MATH = _loops(1, _FLOATS + _COMPLEX)
+_TRUTH = ("??->?", "qq->?", "QQ->?", "qQ->?", "Qq->?", *_loops(2, _FLOATS, "?"))
+_COMPARISON = (*_TRUTH, *_loops(2, _COMPLEX, "?"))
 _NAMES_OF_MATH = (
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin", "cos", "tan",
-    "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "rint",
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh",
+    "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "rint",
 )  # fmt: skip
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 LOOPS: dict[str, Loops] = {
     **dict.fromkeys(("add", "subtract", "multiply", "maximum", "minimum"), _ARITHMETIC),
     **dict.fromkeys(("floor_divide", "remainder", "fmod"), _DIVISIONS),
-    "true_divide": ("qq->d", "qQ->d", "Qq->d", "QQ->d", *_loops(2, _FLOATS)),
-    "power": ("??->b", *_DIVISIONS),
-    **dict.fromkeys(("arctan2", "copysign"), _loops(2, _FLOATS)),
-    **dict.fromkeys((*_COMPARISONS, "logical_and", "logical_or"), _COMPARISON),
+    "true_divide": ("qq->d", "qQ->d", "Qq->d", "QQ->d", *_loops(2, _FLOATS + _COMPLEX)),
+    "power": ("??->b", *_DIVISIONS, *_loops(2, _COMPLEX)),
+    # Those of complex numbers do not compile, and here raise TypeError once they run.
+    **dict.fromkeys(("arctan2", "copysign"), _loops(2, _FLOATS + _COMPLEX)),
+    **dict.fromkeys(_COMPARISONS, _COMPARISON),
+    **dict.fromkeys(("logical_and", "logical_or"), _TRUTH),
     "logical_xor": _loops(2, "?" + _INTS + "efd", "?"),
     "logical_not": _loops(1, "?" + _INTS + "efd", "?"),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), _loops(2, "?" + _INTS)),
     **dict.fromkeys(("left_shift", "right_shift"), _loops(2, _INTS)),
     "invert": _loops(1, "?" + _INTS),
-    **dict.fromkeys(("negative", "absolute", "floor", "ceil", "trunc"), _UNARY),
-    "positive": _UNARY,
-    **dict.fromkeys(("sign", "square", "reciprocal"), _NUMBERS),
+    **dict.fromkeys(("floor", "ceil", "trunc"), _UNARY),
+    **dict.fromkeys(("negative", "positive"), (*_UNARY, *_loops(1, _COMPLEX))),
+    "absolute": (*_UNARY, "F->f", "D->d"),
+    **dict.fromkeys(("sign", "square", "reciprocal", "conjugate"), _NUMBERS),
     **dict.fromkeys(_NAMES_OF_MATH, _MATH),
-    **dict.fromkeys(("isnan", "isinf", "isfinite"), _loops(1, _FLOATS, "?")),
+    "cbrt": _loops(1, _FLOATS),
+    **dict.fromkeys(("isnan", "isinf", "isfinite"), _loops(1, _FLOATS + _COMPLEX, "?")),
     "signbit": _loops(1, _FLOATS, "?"),
 }
 SCATTERS = {
     "add": "add", "subtract": "sub", "maximum": "max", "minimum": "min",
     "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
 }  # fmt: skip
-WHERE: Loops = tuple(f"?{char * 2}->{char}" for char in "?" + _INTS + "efd")
+WHERE: Loops = tuple(f"?{char * 2}->{char}" for char in "?" + _INTS + "efdFD")
 ERF: Loops = ("e->d", "f->f", "d->d")
 
 
@@ -69,7 +75,7 @@ class Scalar:
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self.weak: Any = type(value) if type(value) in (int, float) else None
+        self.weak: Any = type(value) if type(value) in (int, float, complex) else None
         if isinstance(value, np.generic):
             self.dtype = supported(value.dtype)
         elif type(value) in _PYTHON:
@@ -88,7 +94,7 @@ def operand(value: Any) -> Operand:
 
 
 def _kind_score(kind: Any) -> int:
-    ranks: tuple[Any, ...] = (np.bool_, (np.integer, int), (np.inexact, float))
+    ranks: tuple[Any, ...] = (np.bool_, (np.integer, int), (np.inexact, float, complex))
     return next((rank for rank, types in enumerate(ranks) if issubclass(kind, types)), 3)
 
 
@@ -118,7 +124,7 @@ def chosen(name: str, loops: Loops, kinds: Kinds, dtype: Any) -> str:
                 return loop
         raise TypeError(f"Wrong type ({dtype}) of arguments for cupy_{name}")
     weak = [weakness if _weak_counts(kinds) else None for _, weakness in kinds]
-    if loops is _COMPARISON:  # a Python int of any size compares with integers
+    if loops is _TRUTH or loops is _COMPARISON:  # a Python int of any size compares with integers
         weak = [
             None if it is int and other.kind in "iu" and not weakness else it
             for it, (other, weakness) in zip(weak, kinds[::-1])
@@ -265,6 +271,8 @@ def _fmod(x: Any, y: Any) -> Any:
 
 
 def _power(x: Any, y: Any) -> Any:
+    if x.dtype.kind == "c":
+        return np.where(y == 0, x.dtype.type(1), np.exp(y * np.log(x)))
     if x.dtype.kind == "f":
         return np.power(x, y)
     x, y = (each.astype(np.int8) if each.dtype.kind == "b" else each for each in (x, y))
@@ -276,11 +284,31 @@ def _power(x: Any, y: Any) -> Any:
 def _reciprocal(x: Any) -> Any:
     if x.dtype.kind == "f":
         return np.reciprocal(x)
+    if x.dtype.kind == "c":
+        return _complex_quotient(np.ones_like(x), x)
     return np.where(x == 0, 0, np.reciprocal(np.where(x == 0, 1, x).astype(x.dtype)))
 
 
 def _true_divide(x: Any, y: Any) -> Any:
+    if x.dtype.kind == "c":
+        return _complex_quotient(x, y)
     return np.true_divide(x, y) if x.dtype.kind == "f" else x.astype(float) / y.astype(float)
+
+
+def _complex_quotient(x: Any, y: Any) -> Any:
+    """By the parts of what is divided by the sum of the divisor's; NaN where that is 0."""
+    by = 1 / (abs(y.real) + abs(y.imag))
+    (a, b), (c, d) = ((each.real * by, each.imag * by) for each in (x, y))
+    by = 1 / (c * c + d * d)
+    re, im = (a * c + b * d) * by, (b * c - a * d) * by
+    found = np.empty(re.shape, x.dtype)
+    found.real, found.imag = re, im
+    return found
+
+
+def _of_complex(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """NumPy's function of real numbers, another one of complex numbers."""
+    return lambda x: function(x) if x.dtype.kind == "c" else getattr(np, name)(x)
 
 
 def _erf(x: Any) -> Any:
@@ -296,6 +324,10 @@ _OWN: dict[str, Callable[..., Any]] = {
     "power": _power,
     "reciprocal": _reciprocal,
     "true_divide": _true_divide,
+    "exp2": _of_complex("exp2", lambda x: np.exp(x * np.log(x.real.dtype.type(2)))),
+    "expm1": _of_complex("expm1", lambda x: np.exp(x) - x.dtype.type(1)),
+    "log1p": _of_complex("log1p", lambda x: np.log(x + x.dtype.type(1))),
+    "log2": _of_complex("log2", lambda x: np.log(x) / np.log(x.real.dtype.type(2))),
 }
 UFUNCS: dict[str, Any] = {
     name: ufunc(name, loops, _OWN.get(name) or getattr(np, name)) for name, loops in LOOPS.items()
