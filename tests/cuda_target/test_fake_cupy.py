@@ -260,6 +260,7 @@ def test_positions_wrap_around():
         x[3]
     with pytest.raises(IndexError):
         cupy.empty((0, 2)).take(held([0]), axis=0)
+    assert cupy.empty((2, 0)).take(held([1, 0, 1]), axis=0).shape == (3, 0)
 
 
 def test_repeated_positions_are_not_written_in_the_order_of_numpy():

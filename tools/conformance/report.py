@@ -20,7 +20,8 @@ operation where values, gradients, the method, the method in place and `out=` ar
 or, where it is a number in the place of a tensor, to give what PyTorch gives for the tensor. All
 runs eagerly, and the first {compiled} cases of a name compiled, too. Random numbers are tgraph's
 own: of what draws them shapes are compared, and dropout is switched off. The ordinary tests run a
-sample of the cases, `tests/compat/data`.
+sample of the cases, `tests/compat/data`; where there is a CUDA device, with all tensors on it, too
+(`--device cuda`).
 """
 
 

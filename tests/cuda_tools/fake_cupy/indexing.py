@@ -194,7 +194,9 @@ def take(a: ndarray, indices: Any, axis: Any = None, out: Any = None) -> ndarray
     whole = axis is None or a.ndim == 0
     size = a.size if whole else a.shape[axis]
     source = a._np
-    if not a.size and (positions is None or positions.size):
+    count = 1 if positions is None else positions.size
+    rows = 1 if whole else math.prod(a.shape[:axis] + a.shape[axis + 1 :])
+    if not size and count * rows:
         raise IndexError("cannot do a non-empty take from an empty axes.")
     if positions is not None and positions.dtype.kind not in "iu":
         raise NotImplementedError("the fake takes at positions that are integers")
