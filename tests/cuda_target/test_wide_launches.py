@@ -127,6 +127,14 @@ def test_large_kernels_stay_apart():
     assert len(program.launches) == 2
 
 
+def test_large_kernels_join_their_like():
+    """Updates of three equal parameters, and of another one."""
+    sizes = [1 << 21, 1 << 21, 1 << 22, 1 << 21]
+    parameters, gradients = ([tg.zeros(size) for size in sizes] for _ in range(2))
+    program = tg.cuda.program(updates, parameters, gradients)
+    assert [launch.grid for launch in program.launches] == [3 * 2048, 4096]
+
+
 def test_products_wait_for_what_they_read():
     """Their bytes are known too: a kernel beside them may come first or later."""
 

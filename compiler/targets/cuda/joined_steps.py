@@ -1,7 +1,8 @@
 """Steps of plans for CUDA become launches that do as much as may be at once.
 
-Small kernels that do not wait for each other are one launch, and small copies are kernels. Nothing
-passes a branch or a loop, whose own steps were joined by the builders of the graphs inside.
+Small kernels that do not wait for each other are one launch, and so are larger ones that are equal.
+Small copies are kernels. Nothing passes a branch or a loop, whose own steps were joined by the
+builders of the graphs inside.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from .module_text import CudaModule
 from .varying_numbers import Written
 from .wide_kernels import Piece, WideSchedule, wide_text
 
-# Kernels of at most this many blocks leave room on a GPU for others beside them.
+# Kernels of at most this many blocks leave room on a GPU for others beside them. Larger ones join
+# their like, which need the same of threads: between launches a GPU runs empty, and fills again.
 MAX_JOINED_BLOCKS = 1024
 MAX_JOINED = 32
 # A kernel copies as fast as the driver does, and can be a part of a wider launch.
@@ -103,7 +105,7 @@ class JoinedSteps(PlanBuilder):
                 self.steps[number] = LaunchStep(name, args, grid, block)
 
     def _launch_together(self) -> None:
-        """Order the steps by what they wait for; small kernels that do not wait become one.
+        """Order the steps by what they wait for; kernels that do not wait become one.
 
         Nothing passes a branch or a loop.
         """
@@ -212,14 +214,16 @@ class JoinedSteps(PlanBuilder):
 def _joined(steps: range, level: Sequence[int], pieces: Mapping[int, Piece]) -> list[list[int]]:
     """The steps in the order of their levels, those in a list that are launched as one."""
     found: list[list[int]] = []
-    open_: dict[tuple[int, tuple[int, int]], list[int]] = {}
+    open_: dict[tuple[int, tuple[int, int], str], list[int]] = {}
     for at in sorted(range(len(level)), key=level.__getitem__):
         number = steps[at]
         piece = pieces.get(number)
-        if piece is None or piece.grid > MAX_JOINED_BLOCKS:
+        is_large = piece is not None and piece.grid > MAX_JOINED_BLOCKS
+        if piece is None or (is_large and piece.kernel is None):
             found.append([number])
             continue
-        key = level[at], piece.block
+        like = str(piece.kernel.renamed("")) if is_large and piece.kernel else ""
+        key = level[at], piece.block, like
         group = open_.get(key)
         if group is None or len(group) == MAX_JOINED:
             group = open_[key] = []
