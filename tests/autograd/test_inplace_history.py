@@ -331,6 +331,45 @@ def test_detach_in_place() -> None:
         (leaf() * 2)[:2].detach_()
 
 
+def test_views_of_before_their_base_required_grad_have_no_history() -> None:
+    x = tg.ones(3)
+    part = x[1:]
+    x.requires_grad_()
+    assert not part.requires_grad and not (part * 2).requires_grad and x[1:].requires_grad
+    with pytest.raises(RuntimeError, match="a view of a leaf"):
+        part.mul_(2)
+
+
+def test_detach_in_place_does_nothing_in_inference_mode() -> None:
+    y = leaf() * 2
+    with tg.inference_mode():
+        made = leaf() * 2
+        assert y.detach_() is y and y[1:].detach_().tolist() == [4.0, 6.0]
+        part = made[1:]
+    assert y.requires_grad and not y.is_leaf
+    assert part.detach_() is part
+
+
+def test_detach_in_place_in_a_compiled_function() -> None:
+    @tg.compile
+    def function(y: Any) -> Any:
+        before = y * 3
+        y.detach_()
+        return before, y * 3
+
+    for _ in range(2):
+        x = leaf()
+        y = x * 2
+        before, after = function(y)
+        assert y.is_leaf and not y.requires_grad and not after.requires_grad
+        before.sum().backward()
+        assert x.grad.tolist() == [6.0] * 3
+    with pytest.raises(RuntimeError, match="Can't detach views in-place"):
+        function((leaf() * 2)[:2])
+    with pytest.raises(tg.TraceError, match=r"detach_\(\) and then requires_grad_\(\) of `y`"):
+        tg.compile(lambda y: y.detach_().requires_grad_() * 2)(leaf() * 2)
+
+
 def test_data_can_be_written_and_replaced() -> None:
     x = leaf()
     x.data.mul_(2)

@@ -122,6 +122,18 @@ def test_swapping_through_a_copy():
     assert (a.tolist(), b.tolist()) == ([1, 2], [3, 4])
 
 
+def test_new_tensors_tell_how_often_they_were_written():
+    def function(x):
+        y, z = x * 2, x * 2
+        y.add_(1)
+        y[0] = 3
+        row = z[1:].zero_()
+        return y, z, row, x * 2 + 1, z.detach()
+
+    found = tg.compile(function)(tg.ones(3, requires_grad=True))
+    assert [each._version for each in found] == [2, 1, 1, 0, 1]
+
+
 def test_two_tensors_take_one_value_and_it_is_returned():
     a, b = tg.zeros(2), tg.zeros(2)
 

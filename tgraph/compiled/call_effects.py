@@ -90,6 +90,8 @@ class EffectsWriter:
                     wrapped = f"{self.text.const(ref.like)}.of({wrapped})"
                 self.text.add(f"{name} = {wrapped}")
                 self._results[ref.key] = name
+                if ref.version:
+                    self.text.add(f"storage_of({name}).version = {ref.version}")
                 if ref.leaf:
                     self.text.add(f"{name}._requires_grad = True")
                 elif ref.key in self.call.freed:
@@ -142,6 +144,8 @@ class EffectsWriter:
                 self.text.add(f"count_write({self.owner(owner)}, {times}, {self.text.const(site)})")
         for owner, output in effects.histories:
             self.text.add(self._with_history(self.owner(owner), output))
+        for owner in effects.detached:
+            self.text.add(f"detach_({self.owner(owner)})")
         for line in self._views:
             self.text.add(line)
         if leaves and self.function.differentiable:

@@ -13,7 +13,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from ..compiler.ir import TensorType, promotion
 from ..core.dispatch import edge_of, settled
-from ..core.inplace import set_data, take_history
+from ..core.inplace import detach_, set_data, take_history
 from ..core.provenance import user_site
 from ..core.record import Edge, Record
 from ..core.state import state
@@ -257,7 +257,9 @@ HELPERS: dict[str, Any] = {
     "same_static": same_static,
     "same_elements": same_elements,
     "same_content": same_content,
+    "storage_of": storage_of,
     "count_write": count_write,
+    "detach_": detach_,
     "apart": apart,
     "clash": clash,
     "overlap": overlap,

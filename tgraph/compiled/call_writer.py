@@ -435,7 +435,8 @@ class CallWriter:
         effects = self.call.effects
         return bool(
             effects.writes or effects.grads or effects.flags or effects.histories
-            or effects.generators or effects.changes or effects.replaced or self._is_ordered
+            or effects.detached or effects.generators or effects.changes or effects.replaced
+            or self._is_ordered
         )  # fmt: skip
 
     @property

@@ -31,6 +31,7 @@ from .record import Edge, Record, next_order, take_keeping
 from .saved_tensors import packs
 from .state import state
 from .tensor import (
+    InferenceStorage,
     Lifted,
     Storage,
     Tensor,
@@ -532,7 +533,12 @@ def zero_(self: Tensor) -> Tensor:
 
 
 def detach_(self: Tensor) -> Tensor:
-    """Forget this tensor's history; it becomes a leaf that requires no grad."""
+    """Forget this tensor's history; it becomes a leaf that requires no grad.
+
+    In inference mode, and of tensors made there, nothing happens: no history is kept or changed.
+    """
+    if state.inference or type(self._storage) is InferenceStorage:
+        return self
     if self._view is not None and self._view.differentiable:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     current_context().touch(self)

@@ -286,7 +286,8 @@ class Collector:
         if tensor._requires_grad and not leaf:
             self.differentiable[number] = tensor
         like = None if type(tensor) is Tensor else TensorOfClass(type(tensor))
-        return self._noted(Ref("output", number, leaf=leaf, like=like), tensor)
+        new = Ref("output", number, leaf=leaf, like=like, version=tensor._version)
+        return self._noted(new, tensor)
 
     def _noted(self, ref: Ref, tensor: Tensor) -> Ref:
         """`ref`; where it is a leaf that the function made, gradients may be asked of it."""
@@ -411,7 +412,6 @@ class Collector:
     ) -> None:
         before = self.trace.journal.get(id(handle))
         if handle._record is not entry.record:
-            assert handle._requires_grad and handle._record is not None
             self._history(entry.source, handle, node, found)
         elif handle._requires_grad is not (entry if before is None else before).requires_grad:
             found.flags.append((entry.source, handle._requires_grad))
@@ -433,6 +433,15 @@ class Collector:
             found.flags.append((source, tensor._requires_grad))
 
     def _history(self, source: Source, handle: Tensor, node: Node, found: Effects) -> None:
+        if handle._record is None:
+            if handle._requires_grad:
+                raise TraceError(
+                    f"a compiled function calls detach_() and then requires_grad_() of "
+                    f"`{self.trace.name_of(handle)}`, a tensor of the outside. Call one of them "
+                    "outside of the compiled function."
+                )
+            found.detached.append(source)
+            return
         output = self.output(node)
         self.differentiable[output] = handle
         found.histories.append((source, output))

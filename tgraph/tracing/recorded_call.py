@@ -29,7 +29,8 @@ class Ref:
     "given" (the container among the arguments that the text `key` reaches). `leaf` says that a new
     tensor requires grad without a history; `history` is the output whose history a view gets.
     `apart` says that a view counts writes for itself, as `.data` does. A tensor of a class of its
-    own is made by `like`, which a view has of what it is a view of, too.
+    own is made by `like`, which a view has of what it is a view of, too. `version` is how often the
+    function wrote a new tensor in place.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Ref:
     history: int | None = None
     apart: bool = False
     like: TensorOfClass | None = None
+    version: int = 0
 
 
 @record(eq=False)
@@ -109,6 +111,8 @@ class Effects:
     flags: list[tuple[Source, bool]] = field(default_factory=list)
     # (owner, output) whose history becomes that of the output
     histories: list[tuple[Source, int]] = field(default_factory=list)
+    # owners that have no history any more
+    detached: list[Source] = field(default_factory=list)
     # (view that counts for itself, how often it was written, where)
     counts: list[tuple[Source, int, Any]] = field(default_factory=list)
     # (owner, what its .data becomes), and views of the memory that owners had before
