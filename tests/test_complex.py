@@ -262,6 +262,23 @@ def test_eager_special_values_and_branch_cuts_are_those_of_pytorch(dtype: Any) -
 # --- dtypes, promotion, conversion ---------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+def test_whole_powers_are_products(dtype: Any) -> None:
+    x = tg.tensor(np.array([2.5j, 3 + 4j, complex(np.inf, 1.0), complex(0.0, -0.0)], dtype))
+    powers = {1: lambda z: z, 3: lambda z: z * z * z, -1: tg.reciprocal}
+    powers[-2] = lambda z: tg.reciprocal(z * z)
+    for exponent, product in powers.items():
+        for run in (lambda f: f, tg.compile):
+            found = run(lambda z, exponent=exponent: z**exponent)(x)
+            assert str(found.tolist()) == str(product(x).tolist()), exponent
+
+
+def test_zeros_of_quotients_have_the_signs_of_eager_ones() -> None:
+    x = tg.tensor(np.array([0j, 0j, 1.5j, complex(-0.0, 0.0)]))
+    y = tg.tensor(np.array([1.5j, 1 + 1.5j, 1.5j, complex(-0.0, 1.5)]))
+    assert str(tg.compile(tg.div)(x, y).tolist()) == str((x / y).tolist())
+
+
 def test_dtypes_tell_their_parts_and_bits() -> None:
     assert (tg.complex64.bits, tg.complex128.itemsize, tg.complex64.to_real()) == (
         64,

@@ -168,8 +168,8 @@ def divide(x: Pair, y: Pair) -> Pair:
     scale = 1 / (large + small * ratio)
     first, second = wide.where(x.re, x.im), wide.where(x.im, x.re)
     re = (first + second * ratio) * scale
-    im = (second - first * ratio) * scale
-    im = wide.where(im, -im)
+    product = first * ratio
+    im = wide.where(second - product, product - second) * scale  # not negated: zeros have signs
     return Pair(zero.where(x.re / abs(large), re), zero.where(x.im / abs(large), im))
 
 
