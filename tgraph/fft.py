@@ -10,6 +10,7 @@ tensor([1., 1., 1., 1.])
 
 from __future__ import annotations
 
+import math as _math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -165,7 +166,7 @@ def fftfreq(
     options.update(dtype=dtype or _creation_options.get_default_dtype(), device=device)
     first = _creation.arange((n - 1) // 2 + 1, **options)
     behind = _creation.arange(-(n // 2), 0, **options)
-    return _mul(_cat([first, behind]), 1 / (n * d))
+    return _mul(_cat([first, behind]), _step(n * d))
 
 
 def rfftfreq(
@@ -173,7 +174,11 @@ def rfftfreq(
 ) -> Tensor:
     """The frequencies of what `rfft` gives of `n` points `d` apart."""
     options.update(dtype=dtype or _creation_options.get_default_dtype(), device=device)
-    return _mul(_creation.arange(n // 2 + 1, **options), 1 / (n * d))
+    return _mul(_creation.arange(n // 2 + 1, **options), _step(n * d))
+
+
+def _step(length: float) -> float:
+    return 1 / length if length else _math.inf
 
 
 def fftshift(input: Tensor, dim: _Dims = None) -> Tensor:

@@ -36,6 +36,42 @@ def test_operands_of_other_types() -> None:
         tg.exp(1.0)
 
 
+@pytest.mark.parametrize("value", [None, 3, "a", [None]], ids=repr)
+def test_others_in_the_place_of_several_tensors(value: Any) -> None:
+    several = (
+        tg.cat, tg.stack, tg.hstack, tg.vstack, tg.dstack, tg.column_stack, tg.block_diag,
+        tg.atleast_1d, tg.atleast_2d, tg.atleast_3d, tg.linalg.multi_dot,
+    )  # fmt: skip
+    for function in several:
+        with pytest.raises(TypeError, match=r"^\w+\(\): argument 'tensors'.* must be .*ensor"):
+            function(value)
+    x = tg.ones(3)
+    for write in (x.index_put, x.index_put_):
+        with pytest.raises(TypeError, match=r"argument 'indices' .* must be tuple of Tensors, not"):
+            write(value, x)
+    if not isinstance(value, int):
+        with pytest.raises(TypeError, match=r"hsplit\(\): argument 'indices_or_sections'"):
+            tg.hsplit(x, value)
+
+
+def test_tensors_without_dimensions_in_the_place_of_vectors() -> None:
+    for transform in (tg.fft.fft, tg.fft.irfft, tg.fft.fft2):
+        with pytest.raises(IndexError, match=r"Dimension specified as -\d but tensor has no dim"):
+            transform(tg.tensor(1.0))
+    with pytest.raises(RuntimeError, match=r"roll\(\): `shifts` required"):
+        tg.roll(tg.tensor(1.0), (), ())
+    assert tg.tensor(1j).mT.item() == 1j and tg.tensor(1j).mH.item() == -1j
+
+
+def test_complex_tolerances() -> None:
+    for function in (tg.linalg.pinv, tg.linalg.matrix_rank):
+        for name in ("atol", "rtol"):
+            with pytest.raises(TypeError, match=f"'{name}' must be Tensor or float, not complex"):
+                function(tg.eye(2), **{name: 1j})
+            with pytest.raises(RuntimeError, match=f"{name} tensor of complex type"):
+                function(tg.eye(2), **{name: tg.tensor(1j)})
+
+
 def test_values_that_are_refused() -> None:
     integers = tg.arange(3)
     with pytest.raises(RuntimeError, match="Integers to negative integer powers"):

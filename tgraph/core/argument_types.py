@@ -26,7 +26,8 @@ Flag = bool | Any
 """What is taken by its truth, as PyTorch's Python code takes it: its type is not looked at."""
 _SCALARS = (bool, int, float, complex, np.generic)
 _DTYPE_NAMES = frozenset(each.name for each in ALL_DTYPES)
-_SEQUENCES = ("Ints", "Sizes", "Dims", "_Dims", "_Sizes", "Sequence[int]")
+_OPTIONAL = ("Dims", "_Dims", "_Sizes")  # which may be None
+_SEQUENCES = ("Ints", "Sizes", *_OPTIONAL, "Sequence[int]")
 _NAMES = ("reduction", "mode", "compute_mode", "padding_mode")
 _FLAGS = (
     "inplace", "return_indices", "size_average", "reduce", "recompute_scale_factor", "sym",
@@ -60,15 +61,22 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _are_ints(value: Any) -> bool:
-    return _is_int(value) or not isinstance(value, (str, dict, set, Tensor, *_SCALARS))
+    other = isinstance(value, (str, dict, set, Tensor, *_SCALARS)) or value is None
+    return _is_int(value) or not other
+
+
+def _may_be_ints(value: Any) -> bool:
+    return value is None or _are_ints(value)
 
 
 def _are_sizes(value: Any) -> bool:
     return _are_ints(value) and not _is_int(value)
 
 
-def _are_tensors(value: Any) -> bool:
-    return not isinstance(value, (str, dict, set, *_SCALARS))
+def is_listed(value: Any) -> bool:
+    """Whether a value may be several tensors: no tensor itself, nor an array, text or mapping."""
+    is_one = isinstance(value, (str, dict, set, Tensor, np.ndarray))
+    return hasattr(type(value), "__iter__") and not is_one
 
 
 def _is_dtype(value: Any) -> bool:
@@ -90,8 +98,9 @@ _FITS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "DType": (_is_dtype, "dtype"),
     "None": (lambda value: value is None, "None"),
     "MemoryFormat": (lambda value: isinstance(value, MemoryFormat), "memory_format"),
-    "Sequence[Tensor]": (_are_tensors, "tuple of Tensors"),
+    "Sequence[Tensor]": (is_listed, "tuple of Tensors"),
     **dict.fromkeys(_SEQUENCES, (_are_ints, "int or tuple of ints")),
+    **dict.fromkeys(_OPTIONAL, (_may_be_ints, "int or tuple of ints")),
     "Sequence[int]": (_are_sizes, "tuple of ints"),
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axes, normalize_axis
+from ..core.argument_types import is_listed
 from ..core.dispatch import apply
 from ..core.operands import cast, require_tensor, result_type
 from ..core.planned import planned
@@ -30,7 +31,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     >>> tg.cat([tg.zeros(2), tg.ones(1)])
     tensor([0., 0., 1.])
     """
-    return _cat(dim, *_several(tensors, "cat"))
+    return _cat(dim, *tensors)
 
 
 @planned
@@ -58,10 +59,10 @@ def _is_empty_vector(tensor: Tensor) -> bool:
     return tensor.ndim == 1 and tensor._type.shape[0] == 0
 
 
-def _several(tensors: Sequence[Tensor], operation: str) -> Sequence[Tensor]:
-    if isinstance(tensors, Tensor):
-        raise TypeError(f"{operation}(): argument 'tensors' must be tuple of Tensors, not Tensor")
-    return tensors
+def all_given(tensors: Sequence[Any], operation: str) -> Sequence[Tensor]:
+    """The arguments of a function that takes tensors one by one, or a list of them."""
+    given = tensors[0] if len(tensors) == 1 and is_listed(tensors[0]) else tensors
+    return [require_tensor(each, operation, "tensors") for each in given]
 
 
 def some(tensors: Sequence[Tensor], operation: str) -> Sequence[Tensor]:
@@ -92,7 +93,7 @@ def _check_fits(first: tuple[int, ...], shape: tuple[int, ...], axis: int, at: i
 @public(out=True, overlap="none")
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape side by side along a new dimension `dim`."""
-    return _stack(dim, *_several(tensors, "stack"))
+    return _stack(dim, *tensors)
 
 
 @planned
@@ -144,6 +145,8 @@ def roll(input: Tensor, shifts: Sizes, dims: Sizes | None = None) -> Tensor:
     if dims is None:
         return reshape(roll(reshape(input, -1), shifts, 0), input._type.shape)
     moves = [shifts] if isinstance(shifts, int) else list(shifts)
+    if not moves:
+        raise RuntimeError("roll(): `shifts` required")
     axes = [dims] if isinstance(dims, int) else list(dims)
     if len(moves) != len(axes):
         raise RuntimeError(

@@ -160,9 +160,15 @@ def check_size(size: int) -> int:
     return size
 
 
+def _axis(x: Tensor, dim: int) -> int:
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return normalize_axis(dim, x.ndim)
+
+
 def along(x: Tensor, size: int | None, dim: int, norm: str, inverse: bool) -> Tensor:
     """The transform of complex numbers along one dimension, of `size` points."""
-    axis = normalize_axis(dim, x.ndim)
+    axis = _axis(x, dim)
     size = check_size(x._type.shape[axis] if size is None else size)
     moved = m.movedim(_fit(x, axis, size), axis, -1)
     found = m.movedim(_dft(moved, inverse=inverse), -1, axis)
@@ -173,13 +179,13 @@ def along(x: Tensor, size: int | None, dim: int, norm: str, inverse: bool) -> Te
 
 def half(x: Tensor, dim: int) -> Tensor:
     """The first half of a spectrum, which says all of that of real numbers."""
-    axis = normalize_axis(dim, x.ndim)
+    axis = _axis(x, dim)
     return m.clone(m.narrow(x, axis, 0, x._type.shape[axis] // 2 + 1))
 
 
 def to_real(x: Tensor, size: int | None, dim: int, norm: str) -> Tensor:
     """The real numbers, `size` of them, of half a spectrum."""
-    axis = normalize_axis(dim, x.ndim)
+    axis = _axis(x, dim)
     size = check_size(2 * (x._type.shape[axis] - 1) if size is None else size)
     first = _fit(x, axis, size // 2 + 1)
     rest = conjugate(flip(m.narrow(first, axis, 1, (size - 1) // 2), axis))
@@ -202,7 +208,7 @@ def sizes_and_dims(
             )
         dims = list(range(x.ndim - count, x.ndim))
     else:
-        dims = [normalize_axis(each, x.ndim) for each in dim]
+        dims = [_axis(x, each) for each in dim]
     if len(set(dims)) != len(dims):
         raise RuntimeError("FFT dims must be unique")
     if s is None:

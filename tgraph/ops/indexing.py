@@ -468,7 +468,7 @@ def _value_like(new: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 @public(method=True)
 def index_put(
-    input: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False
+    input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """`input` with `values` written, or added, at the index tensors `indices`."""
     result = m.clone(input)
@@ -478,7 +478,7 @@ def index_put(
 
 @public(function=False, method=True)
 def index_put_(
-    input: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False
+    input: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False
 ) -> Tensor:
     """`index_put` in place."""
     plan = plan_of_tensors(input, indices)

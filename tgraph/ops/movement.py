@@ -210,13 +210,12 @@ def reversed_dims(input: Tensor) -> Tensor:
 
 
 def matrix_transpose(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged: `mT`."""
-    if len(input._type.shape) < 2:
+    """The last two dimensions exchanged: `mT`; a number as it is."""
+    if len(input._type.shape) == 1:
         raise RuntimeError(
-            "tensor.mT is only supported on matrices or batches of matrices. Got "
-            f"{len(input._type.shape)}-D tensor."
+            "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor."
         )
-    return transpose(input, -2, -1)
+    return transpose(input, -2, -1) if input._type.shape else t(input)
 
 
 def conjugate_transpose(input: Tensor) -> Tensor:

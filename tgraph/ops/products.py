@@ -19,7 +19,7 @@ from . import creation
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
-from .concatenation import cat, roll
+from .concatenation import all_given, cat, roll
 from .gather_scatter import index_select
 from .index_items import constant_index
 from .linalg import bmm, matmul
@@ -359,9 +359,9 @@ def block_diag(*tensors: Any) -> Tensor:
     tensor([[1., 1., 0.],
             [0., 0., 5.]])
     """
-    given = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
+    given = all_given(tensors, "block_diag")
     for each in given:
-        if require_tensor(each, "block_diag", "tensors").ndim > 2:
+        if each.ndim > 2:
             raise RuntimeError(f"Input tensors must have 2 or fewer dimensions, got {each.ndim}")
     if not given:
         return creation.empty(1, 0)

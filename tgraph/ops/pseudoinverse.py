@@ -28,12 +28,27 @@ from .linalg import matmul
 from .norms import matrix_norm
 
 
-def _smallest(values: Tensor, A: Tensor, atol: Any, rtol: Any) -> Tensor:
+def _check_tolerance(operation: str, name: str, value: Any) -> None:
+    if isinstance(value, (complex, np.complexfloating)):
+        raise TypeError(f"{operation}(): argument '{name}' must be Tensor or float, not complex")
+    if isinstance(value, Tensor) and value._type.dtype.is_complex:
+        raise RuntimeError(
+            f"{operation}: {name} tensor of complex type is not supported. Got "
+            f"{value._type.dtype.name}"
+        )
+
+
+def _smallest(operation: str, values: Tensor, A: Tensor, atol: Any, rtol: Any) -> Tensor:
     """What singular values must exceed to count: max(atol, rtol * the largest)."""
+    _check_tolerance(operation, "atol", atol)
+    _check_tolerance(operation, "rtol", rtol)
     rows, columns = A._type.shape[-2:]
     if rtol is None:
         usual = float(np.finfo(values._type.dtype.numpy).eps) * max(rows, columns)
-        rtol = usual if atol is None else e.where(e.gt(atol, 0), 0.0, usual)
+        if isinstance(atol, Tensor):
+            rtol = e.where(e.gt(atol, 0), 0.0, usual)
+        else:
+            rtol = 0.0 if atol is not None and atol > 0 else usual
     if values._type.shape[-1] == 0:
         largest: Any = r.sum(values, -1)
     else:
@@ -76,7 +91,7 @@ def matrix_rank(
     """
     check_matrices("linalg.matrix_rank", A, square=hermitian, complex_too=True)
     values = svdvals(_symmetric(A.detach()) if hermitian else A.detach())
-    least = _smallest(values, A, tol if tol is not None else atol, rtol)
+    least = _smallest("linalg.matrix_rank", values, A, tol if tol is not None else atol, rtol)
     return r.sum(e.gt(values, m.unsqueeze(least, -1)), -1)
 
 
@@ -102,7 +117,7 @@ def pinv(
     rtol = rcond if rtol is None else rtol
     plain = A.detach()
     u, s, vh = svd(_symmetric(plain) if hermitian else plain, full_matrices=False)
-    least = m.unsqueeze(_smallest(s, A, atol, rtol), -1)
+    least = m.unsqueeze(_smallest("linalg.pinv", s, A, atol, rtol), -1)
     kept = e.gt(s, least)
     inverse = e.where(kept, e.reciprocal(e.where(kept, s, 1.0)), 0.0)
     return _pseudoinverse(A, matmul(adjoint(vh), adjoint(e.mul(u, m.unsqueeze(inverse, -2)))))
@@ -205,7 +220,7 @@ def lstsq(
     if rcond is None:
         rcond = float(np.finfo(A._type.dtype.numpy).eps) * max(rows, columns)
     values = svdvals(A.detach())
-    rank = r.sum(e.gt(values, m.unsqueeze(_smallest(values, A, None, rcond), -1)), -1)
+    rank = r.sum(e.gt(values, m.unsqueeze(_smallest(name, values, A, None, rcond), -1)), -1)
     solution = matmul(pinv(A, rcond), right)
     residuals = m.narrow(m.reshape(solution, -1), 0, 0, 0)
     if rows > columns and driver != "gelsy" and (driver == "gels" or _all_full(rank, columns)):

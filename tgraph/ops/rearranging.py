@@ -12,18 +12,15 @@ from ..core.tensor import Tensor
 from ..runtime.dtypes import bool_, int64
 from . import elementwise as e
 from . import movement as m
-from .concatenation import cat, flip, some
+from .concatenation import all_given, cat, flip, some
 from .movement import Sizes
 
 # --- at least so many dimensions -----------------------------------------------------------------
 
 
 def _each(function: Callable[[Tensor], Tensor], tensors: Sequence[Any], name: str) -> Any:
-    if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
-        return tuple(function(require_tensor(each, name, "tensors")) for each in tensors[0])
-    if len(tensors) == 1:
-        return function(tensors[0])
-    return tuple(function(require_tensor(each, name, "tensors")) for each in tensors)
+    found = tuple(map(function, all_given(tensors, name)))
+    return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
 
 
 @public()
