@@ -398,6 +398,22 @@ def test_an_interrupted_backward_leaves_the_gradient_mode_as_it_was() -> None:
     assert tg.is_grad_enabled()
 
 
+def test_a_backward_that_raises_accumulates_nothing() -> None:
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    y = x * 2
+    y.register_hook(lambda gradient: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        (y * w).sum().backward()
+    assert x.grad is None and w.grad is None
+
+
+def test_slopes_of_straight_pieces_are_constants() -> None:
+    x, y = leaf(1.0, -2.0), leaf(3.0, 4.0)
+    (first,) = tg.autograd.grad((tg.relu(x) * y).sum(), x, create_graph=True)
+    second = tg.autograd.grad(first.sum(), (x, y), allow_unused=True)
+    assert second[0] is None and second[1].tolist() == [1.0, 0.0]
+
+
 def test_hooks_give_back_tensors_of_the_same_type() -> None:
     x = tg.ones(3, requires_grad=True)
     for given, error, message in (
