@@ -78,6 +78,7 @@ from tgraph.core.determinism import (
 )
 from tgraph.core.determinism import set_deterministic_debug_mode as set_deterministic_debug_mode
 from tgraph.core.determinism import use_deterministic_algorithms as use_deterministic_algorithms
+from tgraph.core.devices import DeviceLike as _DeviceLike
 from tgraph.core.dtype_info import finfo as finfo
 from tgraph.core.dtype_info import iinfo as iinfo
 from tgraph.core.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
@@ -167,7 +168,6 @@ from tgraph.ops import generator as _generator
 from tgraph.ops.buffers_and_files import from_file as from_file
 from tgraph.ops.buffers_and_files import frombuffer as frombuffer
 from tgraph.ops.control_trees import Function as _Function
-from tgraph.ops.creation_options import DeviceLike as _DeviceLike
 from tgraph.ops.deprecated import range as range
 from tgraph.ops.fused import fused as fused
 from tgraph.ops.generator import Generator as Generator
@@ -866,7 +866,7 @@ def index_fill(
     input: _Tensor, dim: _builtins.int, index: _Tensor, value: _Scalar | _Tensor
 ) -> _Tensor: ...
 def index_put(
-    input: _Tensor, indices: _Sequence[_Any], values: _Tensor, accumulate: _builtins.bool = False
+    input: _Tensor, indices: _Sequence[_Tensor], values: _Tensor, accumulate: _builtins.bool = False
 ) -> _Tensor: ...
 def index_reduce(
     input: _Tensor,
@@ -1659,7 +1659,7 @@ def frac_(input: _Tensor) -> Tensor: ...
 def gcd_(input: _Tensor, other: _Tensor) -> Tensor: ...
 def i0_(input: _Tensor) -> Tensor: ...
 def index_put_(
-    input: _Tensor, indices: _Sequence[_Any], values: _Tensor, accumulate: _builtins.bool = False
+    input: _Tensor, indices: _Sequence[_Tensor], values: _Tensor, accumulate: _builtins.bool = False
 ) -> Tensor: ...
 def lcm_(input: _Tensor, other: _Tensor) -> Tensor: ...
 def ldexp_(input: _Tensor, other: _Tensor) -> Tensor: ...

@@ -84,6 +84,19 @@ def test_numbers_of_the_cpu_go_with_them() -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_numbers_alone_lie_where_new_tensors_do(compiled: bool) -> None:
+    run: Any = tg.compile if compiled else lambda function: function
+    truth, matrix = tg.tensor(True), tg.eye(2)
+    with tg.device("cpu:1"):
+        assert run(lambda: tg.maximum(2, 3))().device == tg.device("cpu:1")
+        assert run(lambda: tg.add(2, 0.5))().device == tg.device("cpu:1")
+        assert run(lambda: tg.where(truth, 1, 2))().device == tg.device("cpu")
+        assert run(lambda: tg.linalg.pinv(matrix, atol=0.1))().device == tg.device("cpu")
+    with tg.device("meta"):
+        assert tg.maximum(2, 3).is_meta
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_devices_do_not_mix(compiled: bool) -> None:
     for name in ["matmul", "setitem of the cpu"] if compiled else MIXED:
         mix = tg.compile(MIXED[name]) if compiled else MIXED[name]

@@ -6,11 +6,11 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from ..core.devices import as_device
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.comparison import isfinite
 from ..ops.creation import full, zeros
-from ..ops.creation_options import as_device
 from ..ops.elementwise import where
 from ..optim.optimizer import Optimizer
 from ..runtime.cuda.devices import is_available

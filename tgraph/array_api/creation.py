@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.devices import DeviceLike, as_device
 from ..core.operands import cast
 from ..core.tensor import Tensor
 from ..interop import dlpack
 from ..ops import creation, creation_options, diagonals, from_data
-from ..ops.creation_options import DeviceLike, as_device
 from ..runtime.dtypes import DType
 
 Shape = int | tuple[int, ...]

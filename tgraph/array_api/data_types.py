@@ -6,10 +6,10 @@ from typing import Any
 
 from ..compiler.ir import promotion
 from ..core import dtype_info
+from ..core.devices import DeviceLike
 from ..core.operands import is_scalar, plain_scalar, require_tensor
 from ..core.tensor import Tensor
 from ..ops import conversion
-from ..ops.creation_options import DeviceLike
 from ..runtime import dtypes
 from ..runtime.dtypes import (
     DType,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import fft as _fft
+from ..core.devices import DeviceLike
 from ..core.tensor import Tensor
-from ..ops.creation_options import DeviceLike
 from ..runtime.dtypes import DType
 
 _ALONG_ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")

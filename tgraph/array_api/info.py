@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiler.ir import promotion
-from ..ops.creation_options import DeviceLike
+from ..core.devices import DeviceLike
 from ..runtime.cuda.devices import device_count
 from ..runtime.device import CPU, Device, default_device
 from ..runtime.dtypes import DType, int64

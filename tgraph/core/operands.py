@@ -17,6 +17,7 @@ from ..compiler.ir.dim import SymInt
 from ..compiler.ir.promotion import CATEGORY
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType, bool_, int64
+from .devices import as_device
 from .dispatch import apply
 from .eager_context import constant
 from .tensor import Tensor
@@ -131,19 +132,19 @@ def on_device(x: Tensor, device: Device) -> Tensor:
 
 
 def common_device(*operands: Any) -> Device:
-    """The device of the operands that are tensors.
+    """The device of the operands that are tensors; of numbers alone that of new tensors.
 
     A tensor of the CPU without dimensions goes with those of other devices, as numbers do.
     """
-    found = CPU
+    found = None
     for operand in operands:
         if isinstance(operand, Tensor):
             device = operand._type.device
             if operand._type.shape:
                 return device
-            if device is not CPU:
+            if found is None or device is not CPU:
                 found = device
-    return found
+    return as_device(None) if found is None else found
 
 
 def together(*tensors: Tensor) -> list[Tensor]:

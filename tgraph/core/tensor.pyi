@@ -470,10 +470,10 @@ class Tensor:
         self, dim: _builtins.int, index: _Tensor, value: _Scalar | _Tensor
     ) -> Tensor: ...
     def index_put(
-        self, indices: _Sequence[_Any], values: _Tensor, accumulate: _builtins.bool = False
+        self, indices: _Sequence[_Tensor], values: _Tensor, accumulate: _builtins.bool = False
     ) -> _Tensor: ...
     def index_put_(
-        self, indices: _Sequence[_Any], values: _Any, accumulate: _builtins.bool = False
+        self, indices: _Sequence[_Tensor], values: _Any, accumulate: _builtins.bool = False
     ) -> _Tensor: ...
     def index_reduce(
         self,

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.ir import Node, TensorType
+from ..core.devices import as_device
 from ..core.provenance import user_site
 from ..core.record import Record
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, wrap
 from ..core.trace_state import Source
-from ..ops.creation_options import as_device, as_dtype
+from ..ops.creation_options import as_dtype
 from ..ops.from_data import as_tensor
 from ..runtime.dtypes import DType
 from ..runtime.records import record

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..compiled.explain import Explanation, explain_executable
 from ..compiler.ir import Node
+from ..core.devices import as_device
 from ..core.provenance import user_site
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.trace_state import TraceError
-from ..ops.creation_options import as_device
 from ..runtime.device import CPU
 from ..tracing.record_call import TracedGraph
 from .feeds import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.devices import DeviceLike
 from ..core.tensor import Tensor
 from ..ops.conversion import to
-from ..ops.creation_options import DeviceLike
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """Of the standard, each of which has all that those before it have."""

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..compiler.ir import primitives as p
+from ..core.devices import DeviceLike, as_device
 from ..core.dispatch import apply, settled
 from ..core.tensor import Tensor
 from ..ops.conversion import array_of, to
-from ..ops.creation_options import DeviceLike, as_device
 from ..ops.from_data import from_cuda_array, from_numpy
 from ..runtime.arrays import copy_of, to_host
 from ..runtime.cuda import arrays as cuda_arrays

@@ -6,10 +6,10 @@ import builtins
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..core.devices import as_device
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.creation import empty_like
-from ..ops.creation_options import as_device
 from ..ops.shared_memory import share
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, bfloat16, float16, float32, float64

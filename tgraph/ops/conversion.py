@@ -10,6 +10,7 @@ import numpy as np
 
 from ..compiler.ir import Node
 from ..compiler.ir import primitives as p
+from ..core.devices import as_device
 from ..core.dispatch import apply, settled
 from ..core.eager_context import current_context
 from ..core.memory_format import MemoryFormat, preserve_format
@@ -36,7 +37,7 @@ from ..runtime.dtypes import (
     int64,
     uint8,
 )
-from .creation_options import as_device, as_dtype
+from .creation_options import as_dtype
 from .movement import clone, contiguous, unbind
 from .typed import type_name, typed
 

@@ -14,6 +14,7 @@ from ..compiler.ir.dim import is_open
 from ..compiler.ir.layouts import result_strides
 from ..compiler.ir.shapes import are_same, contiguous_strides
 from ..core.classes import like
+from ..core.devices import DeviceLike, as_device
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import current_context, stored
 from ..core.memory_format import MemoryFormat, preserve_format
@@ -25,7 +26,7 @@ from ..core.tensor import Tensor, strides_of
 from ..runtime.device import Device
 from ..runtime.dtypes import DType, bool_, complex128, float64, int64
 from . import elementwise as e
-from .creation_options import DeviceLike, as_device, as_dtype, check_sizes, finished, options_like
+from .creation_options import as_dtype, check_sizes, finished, options_like
 from .movement import as_sizes, permute, reshape, strided, transpose
 
 # --- one value -----------------------------------------------------------------------------------

@@ -6,33 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.ir import promotion
-from ..core.eager_context import current_context
 from ..core.public import public
 from ..core.tensor import Tensor
-from ..runtime.cuda.devices import cuda_device, current_device
-from ..runtime.device import CPU, META, Device, defaults, host_device
 from ..runtime.dtypes import DType, from_numpy_dtype
-
-DeviceLike = Device | str | int | None
-
-
-def as_device(device: DeviceLike) -> Device:
-    """The device that is meant: the default one for None, the current one for "cuda".
-
-    RuntimeError where it is not there.
-    """
-    if device is None:
-        device = defaults.device
-    if device is CPU:
-        return CPU
-    parsed = Device.parse(device)
-    if parsed.is_host:
-        return host_device(parsed.index)
-    if parsed.type == "meta":
-        return META
-    if parsed.index is None:
-        current_context().reads_current_device(current_device)
-    return cuda_device(parsed.index)
 
 
 def as_dtype(dtype: Any) -> DType | None:

@@ -278,12 +278,26 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
         return apply(p.copy, input)
     if dtype.is_integral and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if dtype.is_complex and (exact := _power_of_complex(input, exponent)) is not None:
+        return exact
     if dtype.is_differentiable and not isinstance(exponent, builtins.complex):
         if exponent == 2:
             return apply(p.mul, input, input)
         if exponent == 0.5:
             return apply(p.sqrt, input)
     return _arithmetic(p.pow_, None, input, exponent)
+
+
+def _power_of_complex(input: Tensor, exponent: Scalar) -> Tensor | None:
+    """A power that products give more exactly than the logarithm; None of other exponents."""
+    if exponent == 1:
+        return apply(p.copy, input)
+    if exponent in (2, -2, 3):
+        square = apply(p.mul, input, input)
+        if exponent == 2:
+            return square
+        return reciprocal(square) if exponent == -2 else apply(p.mul, square, input)
+    return reciprocal(input) if exponent == -1 else None
 
 
 @public(method=True, inplace=True, out="exact", aliases=("negative",))
@@ -635,7 +649,11 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{condition._type.dtype}"
         )
-    x, y = promote_pair("where", input, other)
+    if isinstance(input, Tensor) or isinstance(other, Tensor):
+        x, y = promote_pair("where", input, other)
+    else:  # numbers, which go where the condition is
+        dtype = result_type(input, other)
+        x, y = (as_operand(each, dtype, "where", condition._type.device) for each in (input, other))
     if condition._type.device is x._type.device is y._type.device:
         return apply(p.where, condition, x, y)
     return apply(p.where, *together(condition, x, y))

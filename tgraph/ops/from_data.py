@@ -12,6 +12,7 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir import promotion
 from ..compiler.ir.dim import SymInt
 from ..core.classes import like
+from ..core.devices import DeviceLike, as_device
 from ..core.dispatch import apply
 from ..core.eager_context import array_type, current_context
 from ..core.operands import cast, on_device
@@ -23,7 +24,7 @@ from ..runtime.cuda.arrays import as_cupy, is_cuda_array
 from ..runtime.cuda.devices import cuda_device
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType, bfloat16, bool_, from_numpy_dtype, int64
-from .creation_options import DeviceLike, as_device, as_dtype, finished, options_like
+from .creation_options import as_dtype, finished, options_like
 from .memory_places import note_given
 from .movement import reshape
 

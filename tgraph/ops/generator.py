@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any, NoReturn
 
+from ..core.devices import DeviceLike, as_device
 from ..core.eager_context import current_context
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..runtime.device import Device
 from ..runtime.dtypes import int64
-from .creation_options import DeviceLike, as_device
 
 _DEFAULT_SEED = 67280421310721  # PyTorch's
 

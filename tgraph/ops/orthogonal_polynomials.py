@@ -157,7 +157,7 @@ def _polynomial(x: Tensor, n: Tensor, *, kind: str, order: int) -> Tensor:
         a, b, c, d = factors
         place = e.add(e.mul(x, a), b)
         found = [e.sub(e.mul(place, p), e.mul(q, c)) for p, q in zip(now, before)]
-        inner = [e.mul(now[at], e.mul(a, at + 1.0)) for at in range(order)]
+        inner = [e.mul(now[at], a * (at + 1.0)) for at in range(order)]
         whole = [found[0], *(e.add(one, other) for one, other in zip(found[1:], inner))]
         return whole if d is None else [e.div(each, d) for each in whole]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..compiler.ir import primitives as p
 from ..compiler.ir import promotion
+from ..core.devices import DeviceLike, as_device
 from ..core.dispatch import apply
 from ..core.operands import cast
 from ..core.planned import planned
@@ -32,7 +33,7 @@ from .basic_draws import (
     waiting_time,
 )
 from .creation import made_like
-from .creation_options import DeviceLike, as_device, as_dtype, finished
+from .creation_options import as_dtype, finished
 from .generator import Generator
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.devices import DeviceLike, as_device
 from ..core.dispatch import settled
 from ..core.eager_context import current_context
 from ..core.inplace import count_writes
@@ -25,7 +26,6 @@ from ..runtime.cuda.arrays import is_pinned
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType
 from ..runtime.meta import MetaArray
-from .creation_options import DeviceLike, as_device
 from .memory_places import Place, address_of, memory_of, move_all, new_memory
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler.ir import promotion
+from ..core.devices import DeviceLike, as_device
 from ..core.dispatch import settled
 from ..core.operands import on_device
 from ..core.public import public
@@ -20,7 +21,7 @@ from ..runtime import dtypes
 from ..runtime.device import set_default_device
 from ..runtime.dtypes import DType
 from .creation import empty
-from .creation_options import DeviceLike, as_device, as_dtype
+from .creation_options import as_dtype
 from .from_data import tensor
 from .movement import as_sizes
 from .storage import UntypedStorage, lines_of, untyped_storage

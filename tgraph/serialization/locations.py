@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..ops.creation_options import as_device
+from ..core.devices import as_device
 from ..ops.storage import UntypedStorage
 from ..runtime.cuda.devices import device_count, is_available
 from ..runtime.device import Device

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from ...ops.creation_options import DeviceLike, as_device
+from ...core.devices import DeviceLike, as_device
 from ...runtime.cuda.devices import device_count
 from ...runtime.device import Device
 from ..module import Module

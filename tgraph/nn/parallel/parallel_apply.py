@@ -6,9 +6,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.devices import DeviceLike, as_device
 from ...core.eager_context import current_context
 from ...core.tensor import Tensor
-from ...ops.creation_options import DeviceLike, as_device
 from ...runtime.arrays import current
 from ...runtime.device import Device
 from ..module import Module

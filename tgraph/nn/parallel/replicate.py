@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from ...core.devices import DeviceLike, as_device
 from ...core.operands import on_device
 from ...core.tensor import Tensor
-from ...ops.creation_options import DeviceLike, as_device
 from ...runtime.device import Device
 from ..module import Module
 from ..parameter import UninitializedTensorMixin

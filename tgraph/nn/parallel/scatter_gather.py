@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core.devices import DeviceLike, as_device
 from ...core.operands import on_device
 from ...core.tensor import Tensor
 from ...ops.concatenation import cat
-from ...ops.creation_options import DeviceLike, as_device
 from ...ops.movement import chunk
 from ...runtime.device import Device
 
