@@ -147,7 +147,7 @@ def test_sizes_and_dimensions_of_other_types() -> None:
         assert [1.0] not in tg.ones(2)
     with pytest.raises(RuntimeError, match="num_groups=0"):
         F.group_norm(tg.ones(2, 4), 0)
-    with pytest.raises(TypeError, match=r"cat\(\): argument 'tensors' must be tuple of Tensors"):
+    with pytest.raises(TypeError, match=r"cat\(\): argument 'tensors' .* must be tuple of Te"):
         tg.cat(tg.ones(2, 2))
 
 
