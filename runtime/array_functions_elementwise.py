@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import DType, from_numpy_dtype
+from .dtypes import DType, from_numpy_dtype, uint8
 
 Array = Any
 Function = Callable[..., Array]
@@ -249,11 +249,11 @@ def _integer_pow(x: Array, y: Array) -> Array:
 def _cast(xp: Any, x: Array, dtype: DType) -> Array:
     """Floats truncate towards zero into integers.
 
-    A float out of range gives what NumPy gives, which depends on the CPU. On a device it wraps, and
-    becomes the least integer where 64 bits do not hold it, as in compiled code.
+    A float out of range gives what compiled code and PyTorch give, which depends on the CPU. On a
+    device it wraps, and becomes the least integer where 64 bits do not hold it, as kernels do.
     """
-    if x.dtype.kind == "V" and not dtype.is_floating_point:  # bfloat16
-        x = x.astype(np.float32)
+    if x.dtype.itemsize == 2 and x.dtype.kind in "Vf" and not dtype.is_floating_point:
+        x = x.astype(np.float32)  # V is bfloat16; of float16 NumPy makes other uint32 out of range
     if dtype.kind == "bool":
         return as_array(x != 0)
     if xp is not np and x.dtype.kind == "f" and dtype.kind in ("int", "uint"):
@@ -262,6 +262,8 @@ def _cast(xp: Any, x: Array, dtype: DType) -> Array:
         return _cast(xp, x.real, dtype)
     if dtype.compute is not dtype and x.dtype.itemsize == 8 and x.dtype.kind == "f":
         x = quietly(x.astype, dtype.compute.numpy)  # as in compiled code, and in PyTorch
+    if dtype is uint8 and x.dtype == np.float64:
+        x = quietly(x.astype, np.int64)  # where NumPy takes 32 bits
     return quietly(x.astype, dtype.numpy)
 
 

@@ -65,6 +65,16 @@ def test_fmod_of_floats(run, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=names)
+def test_scaling_by_powers_that_the_type_does_not_hold(run, dtype):
+    least, largest = tg.finfo(dtype).smallest_normal, tg.finfo(dtype).max
+    some = [0.0, -0.0, 1.5, -1.125, least, largest, INF, -INF, NAN]
+    x, power = zip(*itertools.product(some, [0, 3, -3, 20, -20, 140, 300, -300, 1100, -1100, 3000]))
+    with np.errstate(over="ignore"):
+        wanted = tg.tensor(np.ldexp(x, power)).to(dtype).double().numpy()
+    same(run(tg.ldexp)(tg.tensor(x, dtype=dtype), tg.tensor(power)), wanted)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=names)
 def test_nan_to_num(run, dtype):
     x = tg.tensor([NAN, INF, -INF, -0.0, 1.5], dtype=dtype)
     largest = {"float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127}.get(

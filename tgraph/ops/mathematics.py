@@ -315,19 +315,33 @@ def float_power(input: Operand, exponent: Operand) -> Tensor:
 
 @public(method=True, inplace=True, out=True)
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
-    """`input * 2**other`.
+    """`input * 2**other`; of integers rounded once, whether there is such a power or not.
 
     >>> import tgraph as tg
     >>> tg.ldexp(tg.tensor([1.5]), tg.tensor([3]))
     tensor([12.])
     """
     kept = require_tensor(input, "ldexp")._type.dtype
-    if kept.is_complex:
-        kept = float64 if kept is complex128 else float32
     if kept.is_differentiable and not result_type(other).is_differentiable:
         # The type is that of `input`, whatever integers it is scaled by.
-        other = as_operand(other, kept, "ldexp", input.device)
+        if not kept.is_complex:
+            return _scaled(input, as_operand(other, float64, "ldexp", input.device))
+        part = float64 if kept is complex128 else float32
+        other = as_operand(other, part, "ldexp", input.device)
     return e.mul(input, e.pow(2.0, other))
+
+
+def _scaled(input: Tensor, power: Tensor) -> Tensor:
+    """`input * 2**power` for whole numbers, in the type of `input`."""
+    kept = input._type.dtype
+    if kept is not float64:  # which holds all products that are neither 0 nor infinite in others
+        return cast(e.mul(cast(input, float64), e.pow(2.0, e.clamp(power, -400, 400))), kept)
+    for _ in range(2):
+        # Steps downwards are shorter, so that only the last product is rounded (musl's scalbn).
+        step = e.where(e.lt(power, -1022), -969.0, creation.zeros_like(power))
+        step = e.where(e.gt(power, 1023), 1023.0, step)
+        input, power = e.mul(input, e.pow(2.0, step)), e.sub(power, step)
+    return e.mul(input, e.pow(2.0, e.clamp(power, -1022, 1023)))
 
 
 # --- bounds --------------------------------------------------------------------------------------

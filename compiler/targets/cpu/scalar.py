@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ....runtime.dtypes import DType, float32, float64
+from ....runtime.dtypes import DType, float32, float64, int8, int16, int32, uint16, uint32, uint64
 from ...ir.size_number import computed, is_expression
 
 
@@ -308,8 +308,7 @@ def convert(emit: Emit, value: str, source: DType, target: DType) -> str:
         wide = emit.op(f"{op} {llvm_type(source)} {value} to {llvm_type(target)}")
         return round_half(emit, wide, target)
     if target.kind != "float":
-        op = "fptosi" if target.kind == "int" or target.itemsize < 8 else "fptoui"
-        return _float_to_integer(emit, value, source, target, op)
+        return _float_to_integer(emit, value, source, target)
     if llvm_type(source) == llvm_type(target):
         return round_half(emit, value, target)
     op = "fpext" if target is float64 else "fptrunc"
@@ -317,13 +316,33 @@ def convert(emit: Emit, value: str, source: DType, target: DType) -> str:
     return round_half(emit, changed, target)
 
 
-def _float_to_integer(emit: Emit, value: str, source: DType, target: DType, op: str) -> str:
-    """Through 64 bits for narrow types: values out of range wrap instead of being undefined."""
-    wide = emit.op(f"{op} {llvm_type(source)} {value} to i64")
-    frozen = emit.op(f"freeze i64 {wide}")
-    if target.itemsize == 8:
-        return frozen
-    return emit.op(f"trunc i64 {frozen} to {llvm_type(target)}")
+def _float_to_integer(emit: Emit, value: str, source: DType, target: DType) -> str:
+    """Through the bits that compilers of C take, so that values out of range become the same."""
+    own = llvm_type(target)
+    if target in (uint32, uint64):
+        return _float_to_unsigned(emit, value, source, own)
+    bits = "i32" if target in _THROUGH_32_BITS else "i64"
+    made = _truncated(emit, value, source, bits)
+    return made if own == bits else emit.op(f"trunc {bits} {made} to {own}")
+
+
+def _float_to_unsigned(emit: Emit, value: str, source: DType, bits: str) -> str:
+    """As a signed integer, from which half of the range was taken where it does not hold it."""
+    kind, half = llvm_type(source), 1 << (int(bits[1:]) - 1)
+    rest = emit.op(f"fsub {kind} {value}, {literal(half, source)}")
+    above = emit.op(f"xor {bits} {_truncated(emit, rest, source, bits)}, {-half}")
+    below = _truncated(emit, value, source, bits)
+    is_below = emit.op(f"fcmp ult {kind} {value}, {literal(half, source)}")
+    return emit.op(f"select i1 {is_below}, {bits} {below}, {bits} {above}")
+
+
+def _truncated(emit: Emit, value: str, source: DType, bits: str) -> str:
+    made = emit.op(f"fptosi {llvm_type(source)} {value} to {bits}")
+    return emit.op(f"freeze {bits} {made}")  # out of range it is what the processor makes of it
+
+
+_THROUGH_32_BITS = frozenset({int8, int16, uint16, int32})
+"""Not uint8, as in PyTorch."""
 
 
 def _convert_integer(emit: Emit, value: str, source: DType, target: DType) -> str:

@@ -237,7 +237,7 @@ def convert(value: str, source: DType, target: DType) -> str:
         return f"{value} != {literal(0, source)}"
     if target.kind != "float":
         if source.kind == "float":
-            # Values out of range wrap, as on a CPU, where a direct conversion saturates.
+            # Values out of range wrap, where a direct conversion saturates.
             value = f"tg_to_integer({value})"
         return f"({c_type(target)}){value}"
     return round_half(value if source is target else f"({c_type(target)}){value}", target)
