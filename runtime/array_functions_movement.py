@@ -51,6 +51,17 @@ def _slice(xp: Any, x: Array, starts: Ints, stops: Ints, steps: Ints) -> Array:
     return x[slices_of(starts, stops, steps)]
 
 
+def _diagonal(xp: Any, x: Array, offset: int) -> Array:
+    row, column = (0, offset) if offset >= 0 else (-offset, 0)
+    count = max(0, min(x.shape[-2] - row, x.shape[-1] - column))
+    if x.shape[-2:] != (count, count):
+        x = x[..., row : row + count, column : column + count]
+    if xp is np:
+        return np.einsum("...ii->...i", x)  # a view that may be written, other than np.diagonal's
+    *around, down, across = x.strides
+    return xp.lib.stride_tricks.as_strided(x, x.shape[:-1], (*around, down + across))
+
+
 def _barrier(xp: Any, x: Any, after: Any) -> Any:
     return x
 
@@ -133,6 +144,7 @@ FUNCTIONS: dict[str, Function] = {
     "permute": _permute,
     "broadcast": _broadcast,
     "slice": _slice,
+    "diagonal": _diagonal,
     "barrier": _barrier,
     "slice_update": _slice_update,
     "flip": _flip,

@@ -148,6 +148,13 @@ moves(
     layouts=False,
 )
 moves("diagonal", tg.diagonal, np.diagonal, (3, 4), more=(((4, 3),), ((2, 0),)))
+moves(
+    "diagonal below",
+    lambda x: tg.diagonal(x, -1, -2, -1),
+    lambda x: np.diagonal(x, -1, -2, -1),
+    CUBE,
+    more=(((2, 1, 3),), ((0, 3, 3),)),
+)
 moves("diagonal offset", lambda x: tg.diagonal(x, 1, 2, 0), lambda x: np.diagonal(x, 1, 2, 0), CUBE)
 moves(
     "cat",

@@ -14,13 +14,22 @@ from functools import lru_cache
 
 from .node import Node
 from .primitive import Attrs, Family, Primitive
-from .shapes import Shape, are_plain_ints, are_same, contiguous_strides, is_one, is_same, slice_size
+from .shapes import (
+    Shape,
+    are_plain_ints,
+    are_same,
+    contiguous_strides,
+    diagonal_place,
+    is_one,
+    is_same,
+    slice_size,
+)
 from .types import TensorType
 
 Strides = tuple[int, ...]
 ALIASING = frozenset({
-    "reshape", "permute", "broadcast", "slice", "unfold", "view_as_real", "view_as_complex",
-    "bitcast", "repack",
+    "reshape", "permute", "broadcast", "slice", "diagonal", "unfold", "view_as_real",
+    "view_as_complex", "bitcast", "repack",
 })  # fmt: skip
 """The primitives whose results show the memory of their input, as in PyTorch (flip copies)."""
 _ORDERED_ALIKE = frozenset({"flip", "conj", "complex"})
@@ -176,6 +185,10 @@ def step_strides(
             for start, stop, by in zip(attrs["starts"], attrs["stops"], steps, strict=True)
         )
         return sizes, tuple(stride * by for stride, by in zip(strides, steps, strict=True))
+    if name == "diagonal":
+        *_, count = diagonal_place(shape, attrs["offset"])
+        *around, down, across = strides
+        return (*shape[:-2], count), (*around, down + across)
     if name == "bitcast":
         return shape, strides
     if name == "repack":
@@ -196,6 +209,27 @@ def step_strides(
             outer[axis] = strides[axis] * stride
         return (*counts, *attrs["sizes"]), (*outer, *inner)
     raise NotImplementedError(f"{name} is no view primitive")
+
+
+def step_start(
+    primitive: Primitive, attrs: Attrs, start: int, shape: Shape, strides: Strides
+) -> int:
+    """Where a view of a tensor that begins at `start` begins in memory, in its own elements."""
+    name = primitive.name
+    if name == "slice":
+        starts: Shape = attrs["starts"]
+        return start + sum(at * stride for at, stride in zip(starts, strides))
+    if name == "diagonal":
+        row, column, _ = diagonal_place(shape, attrs["offset"])
+        return start + row * strides[-2] + column * strides[-1]
+    if name == "view_as_real":
+        return start * 2
+    if name == "view_as_complex":
+        return start // 2
+    if name == "repack":
+        found: int = start * attrs["source"].itemsize // attrs["dtype"].itemsize
+        return found
+    return start
 
 
 def _carried_strides(shape: Shape, strides: Strides, wanted: Shape) -> Strides | None:

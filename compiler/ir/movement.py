@@ -3,6 +3,7 @@
 - `reshape(shape)`, `permute(axes)`: result axis i is input axis axes[i];
 - `broadcast(shape)`: NumPy's broadcast_to;
 - `slice(starts, stops, steps)`: one entry per axis, steps positive, bounds inside the axis;
+- `diagonal(offset)`: of the last two axes, in the place of both; `offset` columns to the right;
 - `flip(axes)`;
 - `pad(low, high, interior, value)`: per axis, `value` (a Python scalar) before, after, and
   `interior` times between neighbours; never negative;
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .primitive import Attrs, Family, Primitive, register
-from .shapes import Shape, broadcastable_to, numel, slice_size, window_count
+from .shapes import Shape, broadcastable_to, diagonal_place, numel, slice_size, window_count
 from .types import IRTypeError, TensorType
 
 
@@ -67,6 +68,14 @@ def _infer_slice_update(types: Sequence[TensorType], attrs: Attrs) -> TensorType
     if update != base.with_shape(sliced_shape(base.shape, attrs)):
         raise IRTypeError(f"update {update} does not fit the slice of {base}")
     return base
+
+
+def _infer_diagonal(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
+    (operand,) = types
+    if operand.ndim < 2:
+        raise IRTypeError(f"{operand} has no diagonal")
+    *_, count = diagonal_place(operand.shape, attrs["offset"])
+    return operand.with_shape((*operand.shape[:-2], count))
 
 
 def _infer_flip(types: Sequence[TensorType], attrs: Attrs) -> TensorType:
@@ -142,6 +151,7 @@ reshape = _view("reshape", _infer_reshape)
 permute = _view("permute", _infer_permute)
 broadcast = _view("broadcast", _infer_broadcast)
 slice_ = _view("slice", _infer_slice)
+diagonal = _view("diagonal", _infer_diagonal)
 flip = _view("flip", _infer_flip)
 pad = _view("pad", _infer_pad)
 concatenate = _view("concatenate", _infer_concatenate, arity=None)

@@ -202,6 +202,28 @@ def slice_size(start: int, stop: int, step: int) -> int:
     return -(-(stop - start) // step) if stop >= start else 0
 
 
+def diagonal_place(shape: Shape, offset: int) -> tuple[int, int, int]:
+    """Row and column where a diagonal of the last two axes begins, and how many elements it has."""
+    rows, columns = shape[-2:]
+    row, column = (0, offset) if offset >= 0 else (-offset, 0)
+    count = max(0, min(rows - row, columns - column))
+    return (row, column, count) if count else (0, 0, 0)
+
+
+def diagonal_slice(shape: Shape, offset: int) -> tuple[Shape, dict[str, Shape]]:
+    """A diagonal as a slice where the last two axes are one: that shape, and attributes."""
+    *outer, rows, columns = shape
+    row, column, count = diagonal_place(shape, offset)
+    start = row * columns + column
+    stop = start + (count - 1) * (columns + 1) + 1 if count else start
+    lead = len(outer)
+    return (*outer, rows * columns), {
+        "starts": (*(0,) * lead, start),
+        "stops": (*outer, stop),
+        "steps": (*(1,) * lead, columns + 1),
+    }
+
+
 def window_count(size: int, window: int, stride: int, dilation: int) -> int:
     """How many windows of `window` taps, `dilation` apart, fit into `size` at `stride`."""
     return max(0, (size - dilation * (window - 1) - 1) // stride + 1)

@@ -19,8 +19,8 @@ from .views import decided, pad_parts, pieces, taps, update_parts
 
 # Primitives whose element is the element of their last operand.
 _MOVES = frozenset({
-    p.reshape, p.permute, p.broadcast, p.slice_, p.flip, p.unfold, p.gather, p.index, p.copy,
-    p.require, p.barrier,
+    p.reshape, p.permute, p.broadcast, p.slice_, p.diagonal, p.flip, p.unfold, p.gather, p.index,
+    p.copy, p.require, p.barrier,
 })  # fmt: skip
 
 

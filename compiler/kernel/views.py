@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..ir import Family, Node
 from ..ir.dim import fixed
+from ..ir.shapes import diagonal_place
 from .index import (
     ZERO,
     Condition,
@@ -128,6 +129,13 @@ def _slice(node: Node, coords: Coords, mask: Mask) -> Needs:
     starts, steps = node.attrs["starts"], node.attrs["steps"]
     at = tuple(c * step + start for c, start, step in zip(coords, starts, steps, strict=True))
     return [(node.inputs[0], at, mask)]
+
+
+def _diagonal(node: Node, coords: Coords, mask: Mask) -> Needs:
+    (operand,) = node.inputs
+    row, column, _ = diagonal_place(operand.shape, node.attrs["offset"])
+    *lead, at = coords
+    return [(operand, (*lead, at + row, at + column), mask)]
 
 
 def _flip(node: Node, coords: Coords, mask: Mask) -> Needs:
@@ -290,6 +298,7 @@ _NEEDS: dict[str, Callable[[Node, Coords, Mask], Needs]] = {
     "permute": _permute,
     "broadcast": _broadcast_needs,
     "slice": _slice,
+    "diagonal": _diagonal,
     "flip": _flip,
     "pad": _pad,
     "concatenate": _concatenate,

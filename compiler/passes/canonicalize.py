@@ -5,8 +5,8 @@
 - Operands: constants stand on the right; `x - c` is `x + -c`; equal commutative applications
   with swapped operands are one node. (Which zero the maximum of 0.0 and -0.0 is, is not defined.)
 - Movement: runs of reshape, permute, broadcast, slice, flip and pad are one each, or none; a
-  permute that moves only axes of size one is a reshape. `copy` means nothing between values that
-  never change.
+  permute that moves only axes of size one is a reshape, and a diagonal a slice of one. `copy` means
+  nothing between values that never change.
 - Casts: steps that lose nothing are skipped.
 """
 
@@ -18,7 +18,7 @@ from ...runtime.dtypes import DType, bool_
 from ..ir import Family, Node
 from ..ir import primitives as p
 from ..ir.node import attr_key
-from ..ir.shapes import are_same
+from ..ir.shapes import are_same, diagonal_slice
 from ..ir.shapes import broadcast as broadcast_shapes
 from .matching import broadcast, call, full, is_constant, reshape, scalar, scalar_of
 from .rewrite import RewriteBuilder, elementwise_with, rewrite
@@ -232,6 +232,14 @@ def slice_in_lowest_terms(build: RewriteBuilder, node: Node) -> Node | None:
     return call(build, p.slice_, x, starts=new_starts, stops=new_stops, steps=new_steps)
 
 
+@rewrite(p.diagonal)
+def diagonal_is_a_slice(build: RewriteBuilder, node: Node) -> Node | None:
+    """Of both axes as one."""
+    (x,) = node.inputs
+    shape, taken = diagonal_slice(x.shape, node.attrs["offset"])
+    return call(build, p.slice_, reshape(build, x, shape), **taken)
+
+
 @rewrite(p.flip)
 def flip_of_real_axes(build: RewriteBuilder, node: Node) -> Node | None:
     (x,) = node.inputs
@@ -372,6 +380,7 @@ RULES = (
     slice_of_everything,
     slice_of_slice,
     slice_in_lowest_terms,
+    diagonal_is_a_slice,
     flip_of_real_axes,
     pad_by_nothing,
     pad_of_pad,

@@ -178,9 +178,9 @@ def _partwise(build: Builder, node: Node, operands: Operands, *attrs: Attrs) -> 
 
 
 _PARTWISE = frozenset({
-    p.add, p.sub, p.neg, p.copy, p.where, p.reshape, p.permute, p.broadcast, p.slice_, p.flip,
-    p.concatenate, p.assemble, p.slice_update, p.unfold, p.fold, p.gather, p.index, p.scatter_add,
-    p.index_put, p.sum_, p.cumsum, p.transfer, p.require, p.barrier,
+    p.add, p.sub, p.neg, p.copy, p.where, p.reshape, p.permute, p.broadcast, p.slice_, p.diagonal,
+    p.flip, p.concatenate, p.assemble, p.slice_update, p.unfold, p.fold, p.gather, p.index,
+    p.scatter_add, p.index_put, p.sum_, p.cumsum, p.transfer, p.require, p.barrier,
 })  # fmt: skip
 
 

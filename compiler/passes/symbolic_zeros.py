@@ -104,7 +104,8 @@ _RULES: dict[Primitive, Rule] = {
     **dict.fromkeys(
         (
             *(p.neg, p.copy, p.conj, p.mul, p.matmul, p.convolution, p.transfer),
-            *(p.reshape, p.permute, p.broadcast, p.flip, p.slice_, p.unfold, p.fold),
+            *(p.reshape, p.permute, p.broadcast, p.flip, p.slice_, p.diagonal),
+            *(p.unfold, p.fold),
             *(p.view_as_real, p.view_as_complex, p.sum_, p.cumsum, p.cast),
         ),
         _zero,

@@ -75,6 +75,7 @@ ONE_TRACE = {
     "sort": (lambda x: x.sort(0), (rows,), FEW),
     "topk": (lambda x: x.topk(3, 1), (rows,), FEW),
     "triangle": (lambda x: (x @ x.t()).tril(), (rows,), FEW),
+    "diagonal": (lambda x: (x @ x.t()).diagonal() * 2, (rows,), (4, 1, 2, 7, 33)),
     "flip": (lambda x: x.flip(0), (rows,), SIZES),
     "in place": (lambda x: x.clone().add_(1).mul_(x), (rows,), SIZES),
     "dropout": (lambda x: F.dropout(x, 0.5), (rows,), SIZES),

@@ -597,6 +597,34 @@ def test_what_failed_after_new_memory_was_given_has_given_it():
     assert w.tolist() == [5, 5]
 
 
+def _parts(numbers):
+    rows = tg.from_numpy(numbers)
+    return rows[::2, ::2], rows[1:5, 1:5], rows.t()[2:6, 2:6], tg.from_numpy(numbers[1:5, ::2])
+
+
+DIAGONALS = {
+    "fill_diagonal_": lambda x: x.fill_diagonal_(0.5) * 1,
+    "diagonal": lambda x: x.diagonal().mul_(2) * 1,
+    "beside": lambda x: (x.diagonal(-1).mul_(3) * 1, x.diagonal(2)[1:].fill_(7.0) * 1, x * 1),
+    "follows": lambda x: (lambda d: (x.mul_(2) * 1, d * 1, d.add_(1) * 1, x * 1))(x.diagonal()),
+    "of a batch": lambda x: (x[None].diagonal(0, 1, 2).add_(1) * 1, x * 1),
+}
+
+
+@pytest.mark.parametrize("name", DIAGONALS)
+def test_writes_to_a_diagonal_reach_a_tensor_with_gaps(name):
+    function = DIAGONALS[name]
+    for part in range(4):
+        seen = []
+        for run in (function, tg.compile(function)):
+            numbers = np.arange(64.0).reshape(8, 8)
+            x = _parts(numbers)[part]
+            wanted = tg.pytree.leaves(function(tg.clone(x)))
+            assert all(map(tg.equal, tg.pytree.leaves(run(x)), wanted))
+            seen.append(numbers.tolist())
+        assert seen[0] == seen[1]
+
+
 # --- one tensor by several names -----------------------------------------------------------------
 
 

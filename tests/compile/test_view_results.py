@@ -12,6 +12,9 @@ VIEWS = {
     "of a view": lambda x: x.t()[1:].unsqueeze(0),
     "reshaped": lambda x: x.reshape(2, 2, 6),
     "expanded": lambda x: x[:, :1].expand(4, 3),
+    "diagonal": lambda x: x.diagonal(),
+    "of a diagonal": lambda x: x.diagonal(-1)[1:],
+    "diagonal of turned axes": lambda x: x.reshape(2, 2, 6).diagonal(1, 2, 0),
     "windows": lambda x: x.unfold(1, 3, 2),
     "detached": lambda x: x[1:].detach(),
     "of detached": lambda x: x.detach()[1:].t(),
@@ -71,6 +74,19 @@ def test_writes_are_seen_through_them(name):
         found[0].add_(1)
     assert x.tolist() == y.tolist() and x._version == y._version
     assert [each.tolist() for each in expected] == [each.tolist() for each in found]
+
+
+@pytest.mark.parametrize("part", [lambda x: x[:, 1:4], lambda x: x[1:, ::2], lambda x: x.t()[2:]])
+@pytest.mark.parametrize("offset", [0, -1, 1])
+def test_diagonals_of_parts_of_a_tensor(part, offset):
+    seen = []
+    for wrap in (lambda f: f, tg.compile):
+        x = plain()
+        found = wrap(lambda x: x.diagonal(offset))(part(x))
+        found.add_(100)
+        seen.append((x.tolist(), found.tolist(), found.stride(), found.storage_offset()))
+        assert (x >= 100).sum() == found.numel() > 0
+    assert seen[0] == seen[1]
 
 
 def test_they_run_no_plan(monkeypatch):

@@ -65,12 +65,15 @@ def test_attributes_are_told_briefly():
         write(p.sum_, x, axes=(0, 1), keepdims=False),
         write(p.max_, x, axes=(1,), keepdims=False),
         write(p.slice_, x, starts=(1, 0), stops=(3, 6), steps=(1, 2)),
+        write(p.diagonal, x, offset=-1),
         write(p.permute, x, axes=(1, 0)),
         write(p.reshape, x, shape=(24,)),
         write(p.matmul, x, x, transpose_a=True, transpose_b=False),
         write(p.index, x, at, axis=1),
         write(p.pad, x, low=(1, 0), high=(0, 0), interior=(0, 0), value=0.0),
-    ) == ["all", "dim 1", "[1:3, ::2]", "(1, 0)", "", "transposed a", "dim 1", "with 0"]
+    ) == [
+        "all", "dim 1", "[1:3, ::2]", "offset -1", "(1, 0)", "", "transposed a", "dim 1", "with 0",
+    ]  # fmt: skip
 
 
 def test_large_constants_are_boxes():

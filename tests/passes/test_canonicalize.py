@@ -145,6 +145,20 @@ CASES = {
         lambda m: m.slice(m.input(9), starts=(4,), stops=(2,), steps=(1,)),
         "%0 = full(dtype=float32, shape=(0,), value=0.0) | return %0",
     ),
+    "diagonal": (
+        lambda m: m.diagonal(m.input(3, 4, 6), offset=1),
+        "%0 = reshape(%x; shape=(3, 24)) "
+        "| %1 = slice(%0; starts=(0, 1), steps=(1, 7), stops=(3, 23)) | return %1",
+    ),
+    "diagonal_below": (
+        lambda m: m.diagonal(m.input(4, 2), offset=-1),
+        "%0 = reshape(%x; shape=(8,)) | %1 = slice(%0; starts=(2,), steps=(3,), stops=(6,)) "
+        "| return %1",
+    ),
+    "diagonal_beyond": (
+        lambda m: m.diagonal(m.input(4, 2), offset=2),
+        "%0 = full(dtype=float32, shape=(0,), value=0.0) | return %0",
+    ),
     "flips": (
         lambda m: m.flip(m.flip(m.input(2, 3, 1), axes=(0, 1)), axes=(1, 2)),
         "%0 = flip(%x; axes=(0,)) | return %0",

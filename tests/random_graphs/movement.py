@@ -101,6 +101,11 @@ def permute(program: Program) -> None:
     program.keep(program.op(p.permute, value, axes=axes))
 
 
+def diagonal(program: Program) -> None:
+    value = program.draw(lambda v: v.ndim > 1)
+    program.keep(program.op(p.diagonal, value, offset=program.pick((0, 1, -1, 4, -9))))
+
+
 def broadcast(program: Program) -> None:
     value = program.draw()
     shape = [program.pick((1, 2, 3, 9, 20)) if size == 1 else size for size in value.shape]
@@ -314,8 +319,8 @@ def one_hot(program: Program) -> None:
 MAKERS = (
     reduce, reduce, reduce, logical_reduce, position, position, running_fold, running_fold,
     extreme_of_some, reshape, reshape, squeeze, permute, permute,
-    broadcast, outer, slice_, pad, flip, concatenate, roll, slice_update, windows, index, gather,
-    barrier, scatter, index_put, iota, one_hot,
+    diagonal, broadcast, outer, slice_, pad, flip, concatenate, roll, slice_update, windows, index,
+    gather, barrier, scatter, index_put, iota, one_hot,
 )  # fmt: skip
 
 BORDERS = (slice_, pad, concatenate, roll, slice_update, windows)

@@ -261,6 +261,8 @@ def test_views_share_memory():
         ("permute", {"axes": (2, 0, 1)}),
         ("broadcast", {"shape": (5, 2, 3, 4)}),
         ("slice", {"starts": (0, 1, 0), "stops": (2, 3, 4), "steps": (1, 1, 2)}),
+        ("diagonal", {"offset": 0}),
+        ("diagonal", {"offset": -1}),
         ("flip", {"axes": (0, 2)}),
         ("unfold", {"axes": (2,), "sizes": (2,), "strides": (1,), "dilations": (1,)}),
     ]:

@@ -67,6 +67,10 @@ def test_what_asks_for_elements_is_refused() -> None:
     assert repr(x + tg.tensor(1.0)) == "tensor(..., device='meta', size=(3,))"
     assert x.is_meta and x.data_ptr() == 0 and x.get_device() == -1
     assert tg.ones(4, 6, device="meta")[1:, 2:].storage_offset() == 8
+    square = tg.ones(4, 6, device="meta")[1:].diagonal(2)
+    assert square.shape == (3,) and square.stride() == (7,) and square.storage_offset() == 8
+    pairs = tg.ones(4, device="meta", dtype=tg.complex64)[1:]
+    assert tg.view_as_real(pairs).storage_offset() == 2
     assert x.copy_(tg.zeros(3)) is x and x.untyped_storage().nbytes() == 12
 
 

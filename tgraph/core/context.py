@@ -23,8 +23,8 @@ from .tensor import Tensor
 
 # The primitives whose results show the memory of their input, as in PyTorch (where flip copies).
 ALIASING = frozenset({
-    p.reshape, p.permute, p.broadcast, p.slice_, p.unfold, p.view_as_real, p.view_as_complex,
-    p.bitcast, p.repack,
+    p.reshape, p.permute, p.broadcast, p.slice_, p.diagonal, p.unfold, p.view_as_real,
+    p.view_as_complex, p.bitcast, p.repack,
 })  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..compiler.graph_interpreter import with_functions
 from ..compiler.ir import Node, Primitive, TensorType
 from ..compiler.ir import primitives as p
-from ..compiler.ir.layouts import result_strides, view_strides
+from ..compiler.ir.layouts import result_strides, step_start, view_strides
 from ..runtime.array_functions_movement import strided
 from ..runtime.arrays import (
     FUNCTIONS,
@@ -213,8 +213,8 @@ def _without_elements(
     start = 0
     if primitive in ALIASING:
         start = tensors[0]._value.ptr // tensors[0]._type.dtype.itemsize
-        if primitive is p.slice_ and type_.numel:
-            start += sum(at * step for at, step in zip(attrs["starts"], operands[0][1]))
+        if type_.numel:
+            start = step_start(primitive, attrs, start, *operands[0])
     return MetaArray(type_.shape, type_.dtype, strides, start)
 
 

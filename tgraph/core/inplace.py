@@ -14,7 +14,12 @@ import numpy as np
 
 from ..compiler.ir import Node, can_cast
 from ..compiler.ir import primitives as p
-from ..compiler.ir.shapes import are_same, broadcastable_to, contiguous_strides
+from ..compiler.ir.shapes import (
+    are_same,
+    broadcastable_to,
+    contiguous_strides,
+    diagonal_slice,
+)
 from ..runtime.arrays import copy_of, transfers_without_waiting
 from ..runtime.device import META
 from .autocast import no_autocast
@@ -433,6 +438,10 @@ def _written_step(parent: Tensor, step: ViewStep, new: Tensor) -> Tensor:
             return apply(p.permute, new, axes=inverse)
         case "slice":
             return apply(p.slice_update, parent, new, **attrs)
+        case "diagonal":
+            flat, taken = diagonal_slice(shape, attrs["offset"])
+            line = apply(p.reshape, parent, shape=flat)
+            return apply(p.reshape, apply(p.slice_update, line, new, **taken), shape=shape)
         case "bitcast":
             return apply(p.bitcast, new, dtype=parent._type.dtype)
         case "repack":

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..compiler.ir import primitives as p
+from ..compiler.ir.layouts import step_start
 from ..runtime.records import NamedTuple
 from .tensor import Tensor, root_of, stride_step, strides_of
 
@@ -57,20 +57,12 @@ def span_of(tensor: Tensor) -> Span:
         return Span(0, tensor._type.shape, strides_of(tensor))
     start, shape, strides = span_of(view.base)
     for step in view.steps:
-        attrs = step.attrs
         if step.operands:
             raise RuntimeError(
                 "where x[i] begins in memory, with a tensor i of a traced function, is known when "
                 "the compiled function runs. clone() it first."
             )
-        if step.primitive is p.slice_:
-            start += sum(at * stride for at, stride in zip(attrs["starts"], strides))
-        elif step.primitive is p.view_as_real:
-            start = start * 2
-        elif step.primitive is p.view_as_complex:
-            start = start // 2
-        elif step.primitive is p.repack:
-            start = start * attrs["source"].itemsize // attrs["dtype"].itemsize
+        start = step_start(step.primitive, step.attrs, start, shape, strides)
         shape, strides = stride_step(step, shape, strides)
     return Span(start, shape, strides)
 

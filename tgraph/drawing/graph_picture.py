@@ -209,6 +209,8 @@ def detail_text(node: Node) -> str:
             return _slice_text(attrs, node.inputs[0].shape)
         case "permute":
             return f"({', '.join(map(str, attrs['axes']))})"
+        case "diagonal":
+            return f"offset {attrs['offset']}" if attrs["offset"] else ""
         case "flip" | "unfold" | "fold":
             return _axes(attrs["axes"])
         case "matmul":

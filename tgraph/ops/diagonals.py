@@ -113,14 +113,14 @@ def fill_diagonal_(self: Tensor, fill_value: Scalar, wrap: bool = False) -> Tens
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
-    if len(shape) > 2:
+    if len(shape) > 2 or not wrap:
         view = self
         while view.ndim > 1:
             view = m.diagonal(view, 0, 0, 1)
         view.fill_(fill_value)  # type: ignore[attr-defined]
         return self
     rows, columns = shape
-    for start in range(0, rows if wrap else min(rows, 1), columns + 1):
+    for start in range(0, rows, columns + 1):
         m.diagonal(m.narrow(self, 0, start, rows - start)).fill_(fill_value)  # type: ignore[attr-defined]
     return self
 

@@ -531,22 +531,8 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     a, b = normalize_axis(dim1, ndim), normalize_axis(dim2, ndim)
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    moved = movedim(input, (a, b), (-2, -1))
-    *outer, rows, columns = moved._type.shape
-    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-    start = offset if offset >= 0 else -offset * columns
-    if count and not would_alias(moved, (*outer, rows * columns)):
-        span = span_of(moved)
-        *around, down, across = span.strides
-        first = span.start + start // columns * down + start % columns * across
-        span = Span(first, (*outer, count), (*around, down + across))
-        found = seen_from_base(moved, span)
-        if found is not None:
-            return found
-    flat = apply(p.reshape, moved, shape=(*outer, rows * columns))
-    if count == 0:
-        return slice_axis(flat, len(outer), 0, 0)
-    return slice_axis(flat, len(outer), start, start + (count - 1) * (columns + 1) + 1, columns + 1)
+    moved = input if (a, b) == (ndim - 2, ndim - 1) else movedim(input, (a, b), (-2, -1))
+    return apply(p.diagonal, moved, offset=offset)
 
 
 def seen_from_base(view: Tensor, span: Span) -> Tensor | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import diagonal_slice
 from ..core.dispatch import apply, zeros_of
 from ..core.tensor import Tensor
 from ..core.vjp_rules import Attrs, Cotangents, Wanted, input_vjp, vjp
@@ -45,6 +46,12 @@ def slice_vjp(
     return apply(
         p.pad, g, low=starts, high=tuple(high), interior=tuple(by - 1 for by in steps), value=0
     )
+
+
+@input_vjp(p.diagonal)
+def _diagonal(g: Tensor, out: TensorType, x: TensorType, offset: int) -> Any:
+    flat, taken = diagonal_slice(x.shape, offset)
+    return apply(p.reshape, slice_vjp(g, out, x.with_shape(flat), **taken), shape=x.shape)
 
 
 @input_vjp(p.pad)

@@ -108,7 +108,7 @@ def _elementwise(given: Batch, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
 
 
 @batch(p.view_as_real, p.view_as_complex, p.repack, p.transfer, p.argsort, p.select_nth, p.sort)
-@batch(p.cholesky, p.lu, p.qr, p.eigh, p.svd)
+@batch(p.diagonal, p.cholesky, p.lu, p.qr, p.eigh, p.svd)
 def _as_it_is(given: Batch, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
     """What takes any number of axes before those that it works on."""
     return apply(given.primitive, *tensors, **attrs)

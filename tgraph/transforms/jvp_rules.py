@@ -110,8 +110,8 @@ def _sum(terms: list[Tensor], output: Tensor) -> Tensor | None:
 # --- linear ---
 
 
-@jvp_rule(p.reshape, p.permute, p.broadcast, p.slice_, p.flip, p.unfold, p.fold, p.sum_)
-@jvp_rule(p.copy, p.cast, p.neg, p.conj, p.view_as_real, p.view_as_complex, p.transfer)
+@jvp_rule(p.reshape, p.permute, p.broadcast, p.slice_, p.diagonal, p.flip, p.unfold, p.fold)
+@jvp_rule(p.sum_, p.copy, p.cast, p.neg, p.conj, p.view_as_real, p.view_as_complex, p.transfer)
 @jvp_rule(p.concatenate, p.assemble, p.slice_update, p.complex_)
 def _linear(
     primitive: Primitive, primals: Primals, tangents: Tangents, output: Any, attrs: Attrs
