@@ -171,7 +171,7 @@ def small_pieces() -> Iterator[None]:
         (fuse_attention_gradients, "STORED_BYTES", 0),
         (fuse_attention_gradients, "KEYS_OF_PART", 2),
         (concatenate_updates, "FEWEST", 2),
-        (one_pass_statistics, "FOR_THREADS", one_pass_statistics.Limits(16, 16, 6, 2)),
+        (one_pass_statistics, "FOR_THREADS", one_pass_statistics.Limits(16, 16, 6, 2, 0)),
         (split_scans, "MIN_ELEMENTS", 6),
         (split_scans, "ENOUGH_ROWS", 1 << 20),
         (split_scans, "PIECES", range(3, 1, -1)),
