@@ -51,6 +51,8 @@ def test_numpy_functions_take_tensors() -> None:
     x = tg.tensor([1.0, 4.0])
     assert np.sqrt(x).tolist() == [1.0, 2.0]
     assert np.asarray(x, dtype=np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match="a copy is needed to make float64 of float32"):
+        np.asarray(x, dtype=np.float64, copy=False)
     assert np.concatenate([x, x]).shape == (4,)
     assert isinstance(np.float64(2) * x, tg.Tensor)
     assert (np.float64(2) * x).dtype is tg.float32

@@ -164,3 +164,8 @@ def test_products_on_a_device(cuda: Any) -> None:
     here = d.detach().requires_grad_()
     (x @ here).sum().backward()
     assert tg.equal(dense.grad.cpu(), here.grad) and there.grad.device == cuda
+
+
+def test_types_that_are_usual_are_not_printed() -> None:
+    for dtype, told in ((tg.complex64, False), (tg.complex128, True)):
+        assert ("dtype=" in repr(tg.eye(2, dtype=dtype).to_sparse())) is told

@@ -372,6 +372,8 @@ def to_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.nd
     """For `np.asarray(tensor)`."""
     array = numpy(self)
     if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"a copy is needed to make {np.dtype(dtype)} of {array.dtype}")
         return array.astype(dtype)
     return array.copy() if copy else array
 

@@ -243,7 +243,8 @@ def sparse_repr(self: SparseTensor) -> str:
     rest = [f"size={tuple(self.shape)}", f"nnz={_nnz(self)}"]
     if self._type.device is not CPU:
         rest.insert(0, f"device='{self._type.device}'")
-    if self._type.dtype not in (promotion.default_dtype, int64, bool_):
+    usual = (promotion.default_dtype, promotion.default_complex(), int64, bool_)
+    if self._type.dtype not in usual:
         rest.append(f"dtype={self._type.dtype}")
     rest.append(f"layout={self._layout!r}")
     if self._elements.grad_fn is not None:
