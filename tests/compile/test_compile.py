@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import enum
+import functools
 import math
 import pickle
 import sys
@@ -574,3 +575,21 @@ def test_no_plan_shows_memory_that_nothing_wrote():
         object.__setattr__(stranger, name, getattr(tg.float64, name))
     with pytest.raises(AssertionError, match="output 0 of the plan is not written"):
         tg.compile(lambda x: x.to(stranger) * 2)(Y)
+
+
+def test_what_wraps_a_compiled_function_is_not_taken_for_it():
+    inner = tg.compile(lambda x: (x**3).sum())
+
+    @functools.wraps(inner)
+    def outer(x):
+        return -inner(x)
+
+    x = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert inner(x).item() == 100 and tg.compile(outer)(x).item() == -100
+    assert tg.compile(tg.vmap(tg.grad(inner)))(x).tolist() == [[3.0, 12.0], [27.0, 48.0]]
+
+    def plain(x):
+        return x + 1
+
+    plain.function, plain.check = outer, True
+    assert tg.compile(plain)(x).sum().item() == 14

@@ -60,6 +60,10 @@ class CompiledFunction:
         self, function: Callable[..., Any], check: bool = False, dynamic: Any = None,
         control_flow: bool = False,
     ) -> None:  # fmt: skip
+        if hasattr(function, "__name__"):
+            # First, as attributes of the function may have the names of those below: one that
+            # wraps a compiled function has all of them.
+            functools.update_wrapper(self, function)
         self.function = function
         self.check = check
         self.control_flow = control_flow
@@ -73,8 +77,6 @@ class CompiledFunction:
         self._flat: dict[int, list[AnyPlan]] = {}  # by the number of plain arguments
         self._plans: dict[pytree.TreeSpec, list[AnyPlan]] = {}
         self._latest: Callable[[], AnyRun | None] = lambda: None
-        if hasattr(function, "__name__"):
-            functools.update_wrapper(self, function)
 
     @property
     def name(self) -> str:
