@@ -273,6 +273,20 @@ def test_retain_grad() -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
+def test_retain_grad_keeps_what_hooks_made(compiled: bool) -> None:
+    def function(x: Any) -> Any:
+        y = x * 2
+        y.retain_grad()
+        y.register_hook(lambda gradient: gradient * 10)
+        (y * 3).sum().backward()
+        return y.grad
+
+    x = leaf(1.0, 2.0)
+    assert (tg.compile(function) if compiled else function)(x).tolist() == [30.0, 30.0]
+    assert x.grad.tolist() == [60.0, 60.0]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
 def test_retain_grad_goes_along_with_writes(compiled: bool) -> None:
     """It keeps the gradient of what the tensor holds now; hooks stay with what it held."""
 

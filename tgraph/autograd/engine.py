@@ -15,7 +15,7 @@ from ..core.dispatch import apply, edge_of, settled
 from ..core.eager_context import current_context
 from ..core.grad_mode import unrecorded
 from ..core.inplace import assign
-from ..core.record import AFTER, BEFORE, FREED, AroundAccumulation, Record
+from ..core.record import AFTER, BEFORE, FREED, AroundAccumulation, Keeping, Record
 from ..core.sparse_tensor import SparseTensor
 from ..core.state import state
 from ..core.tensor import Tensor
@@ -217,7 +217,7 @@ def _replaced(
 def _hooked(cotangent: Tensor | None, hooks: dict[int, Any]) -> Tensor | None:
     if cotangent is None:
         return None
-    for hook in list(hooks.values()):
+    for hook in sorted(hooks.values(), key=lambda each: type(each) is Keeping):  # which is last
         if isinstance(hook, (AfterAccumulation, AroundAccumulation)):
             continue
         replaced = hook(cotangent)
