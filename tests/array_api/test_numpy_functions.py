@@ -28,7 +28,7 @@ TENSORS = """
     np.linalg.norm(t) | np.linalg.norm(t, axis=1) | np.linalg.inv(t @ t.T) | np.linalg.det(t @ t.T)
     np.linalg.solve(t @ t.T, b) | np.add(t, u, dtype=np.float32) | np.nonzero(t > 1)[0]
     np.add.reduce(t) | np.multiply.outer(t[0], t[1]) | np.modf(t)[0]
-    np.divmod(b, t)[1]
+    np.divmod(b, t)[1] | np.hypot(t, 3) | np.nextafter(0.5, t) | np.logical_and(1, t)
 """
 # What NumPy itself computes, or is told of a tensor.
 OTHERS = """

@@ -18,7 +18,7 @@ import numpy as np
 from .. import array_api as xp
 from .. import linalg
 from ..core import pytree
-from ..core.operands import as_float, cast
+from ..core.operands import as_float, cast, is_scalar
 from ..core.tensor import Tensor
 from ..ops.creation_options import as_dtype
 from ..ops.from_data import as_tensor
@@ -46,17 +46,27 @@ def elementwise(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
         return _by_numpy(getattr(ufunc, method), inputs, kwargs)
     if any(isinstance(each, np.ndarray) for each in out):
         return _by_numpy(ufunc, inputs, kwargs)
-    found = own(*_as_operands(inputs))
+    found = _of_operands(own, _as_operands(inputs))
     if kwargs.get("dtype") is not None:
         found = cast(found, _dtype(kwargs["dtype"]))
     return out[0].copy_(found) if out else found
 
 
 def _as_operands(inputs: Any) -> list[Any]:
-    """Arrays and nested sequences as tensors; where no tensor would be left, numbers, too."""
+    """Arrays and nested sequences as tensors."""
     return [
         as_tensor(each) if isinstance(each, (np.ndarray, list, tuple)) else each for each in inputs
     ]
+
+
+def _of_operands(function: Any, operands: list[Any]) -> Any:
+    """A function of tensors and numbers; those that take no numbers are given tensors of them."""
+    try:
+        return function(*operands)
+    except TypeError:
+        if not any(is_scalar(each) for each in operands):
+            raise
+        return function(*(as_tensor(each) if is_scalar(each) else each for each in operands))
 
 
 def _dtype(given: Any) -> DType:
