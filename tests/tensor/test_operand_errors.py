@@ -139,6 +139,9 @@ def test_sizes_and_dimensions_of_other_types() -> None:
     for function in (lambda: tg.zeros(2.5), lambda: tg.ones(4).view(2.0, 2)):
         with pytest.raises(TypeError, match="sizes must be ints, not float"):
             function()
+    for device in ("cpu", "meta"):
+        with pytest.raises(TypeError, match="sizes must be ints, not bool"):
+            tg.full(True, 1.0, device=device)
     with pytest.raises(TypeError, match=r"max\(\): argument 'dim' must be int, not tuple; amax"):
         tg.ones(2, 2).max((0, 1))
     with pytest.raises(TypeError, match="float"):

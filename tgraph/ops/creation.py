@@ -42,7 +42,7 @@ def full(
     requires_grad: bool = False,
 ) -> Tensor:
     """A tensor of `size` in which every element is `fill_value`, a number or a 0-d tensor."""
-    shape = as_sizes((size,)) if not isinstance(size, int) else (size,)
+    shape = as_sizes((size,))
     check_sizes(shape)
     wanted = as_dtype(dtype)
     if isinstance(fill_value, Tensor) and not fill_value.ndim:
