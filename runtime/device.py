@@ -96,6 +96,6 @@ def default_device() -> Device:
     return defaults.device
 
 
-def set_default_device(device: str | int | Device) -> None:
-    """Make tensors on `device` where none is given, in this thread."""
-    defaults.device = Device.parse(device)
+def set_default_device(device: str | int | Device | None) -> None:
+    """Make tensors on `device` where none is given, in this thread; on the CPU again for None."""
+    defaults.device = CPU if device is None else Device.parse(device)

@@ -39,7 +39,8 @@ def test_making_tensors() -> None:
     try:
         assert nn.Linear(2, 2).weight.device == tg.ones(1).device == TWO
     finally:
-        tg.set_default_device("cpu")
+        tg.set_default_device(None)
+    assert tg.ones(1).device == tg.get_default_device() == tg.device("cpu")
     assert tg.Generator("cpu:1").device == ONE
 
 

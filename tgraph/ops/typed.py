@@ -379,7 +379,7 @@ def set_default_tensor_type(t: Any) -> None:
     if not dtype.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, got {dtype}")
     promotion.default_dtype = dtype
-    set_default_device("cpu" if place is None else place)
+    set_default_device(place)
 
 
 @public(function=False, method=True)

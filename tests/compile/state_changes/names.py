@@ -10,6 +10,8 @@ import threading
 import types
 import weakref
 
+import tgraph as tg
+
 from .table import Thing, row
 
 RATE = 2.0
@@ -337,6 +339,30 @@ def weak_dictionary():
     table = weakref.WeakKeyDictionary({thing: 2.0})
     yield lambda x: x * table[thing]
     table[thing] = 3.0
+    yield
+
+
+@row
+def settings():
+    def read(x):
+        modes = tg.get_deterministic_debug_mode(), tg.is_warn_always_enabled()
+        return x * tg.get_num_threads(), modes, tg.get_float32_matmul_precision(), tg.initial_seed()
+
+    threads, precision = tg.get_num_threads(), tg.get_float32_matmul_precision()
+    yield read
+    tg.set_num_threads(threads + 1)
+    yield
+    tg.set_num_threads(threads)
+    tg.set_deterministic_debug_mode("warn")
+    yield
+    tg.set_deterministic_debug_mode("default")
+    tg.set_warn_always(True)
+    yield
+    tg.set_warn_always(False)
+    tg.set_float32_matmul_precision("high")
+    yield
+    tg.set_float32_matmul_precision(precision)
+    tg.manual_seed(tg.initial_seed() + 1)
     yield
 
 

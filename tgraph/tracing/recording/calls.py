@@ -51,7 +51,9 @@ class Calls(Stores):
         kind = type(function)
         if kind is FunctionType:
             self._arm_function(function)
-            if function is os.getenv and arguments:
+            if is_getter(function):
+                self.record(function(), function, "()", f"{function.__name__}()")
+            elif function is os.getenv and arguments:
                 self._environment(arguments[0])
             elif is_constant_code(function.__code__):
                 self._check_world(function)

@@ -13,9 +13,18 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from ...compiler.ir import Node
+from ...core.determinism import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    is_deterministic_algorithms_warn_only_enabled,
+)
 from ...core.provenance import user_site
+from ...core.settings import get_num_interop_threads, is_warn_always_enabled
 from ...core.tensor import Tensor
 from ...core.trace_state import TraceError
+from ...ops.generator import initial_seed
+from ...runtime.cuda.precision import get_precision
+from ...runtime.parallel import get_num_threads
 from .guards import is_a
 from .questions import CONTAINERS, is_builtin, own_attributes
 from .snapshots import NamesSnapshot
@@ -157,10 +166,12 @@ SPECIAL: dict[Any, Callable[[Any, tuple[Any, ...]], Any]] = {
     eval: _refuse_text, exec: _refuse_text, id: _nothing, callable: _nothing, locals: _nothing,
     issubclass: _issubclass, __build_class__: _nothing,
 }  # fmt: skip
-# Functions of others that tell of their state; asked again at each call.
+# Functions of constant code that tell of its state; asked again at each call.
 _GETTERS: frozenset[Any] = frozenset({
     sys.getrecursionlimit, sys.getswitchinterval, sys.gettrace, sys.getprofile, gc.isenabled,
-    gc.get_threshold, threading.get_ident,
+    gc.get_threshold, threading.get_ident, get_num_threads, get_num_interop_threads,
+    get_precision, is_warn_always_enabled, are_deterministic_algorithms_enabled,
+    is_deterministic_algorithms_warn_only_enabled, get_deterministic_debug_mode, initial_seed,
 })  # fmt: skip
 CACHED = type(functools.cache(len))
 ITEM_METHODS = frozenset({"get", "__getitem__", "setdefault", "pop", "__delitem__"})
