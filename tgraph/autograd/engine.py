@@ -378,7 +378,7 @@ def _accumulate(leaf: Tensor, cotangent: Tensor, fresh: bool, create_graph: bool
         context.write_grad(leaf, cotangent if fresh else apply(p.copy, cotangent))
     elif create_graph or (type(grad) is SparseTensor and type(cotangent) is not SparseTensor):
         context.write_grad(leaf, added(grad, cotangent))
-    elif grad._type is cotangent._type:
+    elif grad._type is cotangent._type and type(grad) is not SparseTensor:
         assign(grad, added(grad, cotangent), "add_")
     else:
         grad.add_(cotangent)
