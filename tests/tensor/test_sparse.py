@@ -169,3 +169,11 @@ def test_products_on_a_device(cuda: Any) -> None:
 def test_types_that_are_usual_are_not_printed() -> None:
     for dtype, told in ((tg.complex64, False), (tg.complex128, True)):
         assert ("dtype=" in repr(tg.eye(2, dtype=dtype).to_sparse())) is told
+
+
+def test_a_size_alone() -> None:
+    for empty in (tg.sparse_coo_tensor(size=(2, 3)), tg.sparse_coo_tensor((2, 3))):
+        assert empty.shape == (2, 3) and empty._nnz() == 0
+    for given in ({}, {"indices": [[0]], "size": (2,)}, {"values": [1.0], "size": (2,)}):
+        with pytest.raises(TypeError, match="expected indices and values, or a size alone"):
+            tg.sparse_coo_tensor(**given)

@@ -39,7 +39,7 @@ def _asked(elements: Tensor, requires_grad: bool) -> Tensor:
 
 
 def sparse_coo_tensor(
-    indices: Any,
+    indices: Any = None,
     values: Any = None,
     size: Sequence[int] | None = None,
     *,
@@ -62,6 +62,8 @@ def sparse_coo_tensor(
     tensor([[0., 0., 3.],
             [4., 0., 5.]])
     """
+    if indices is None if values is not None else (indices is None) is (size is None):
+        raise TypeError("sparse_coo_tensor(): expected indices and values, or a size alone")
     if values is None:
         shape = tuple(indices if size is None else size)
         made = creation.zeros((0,), dtype=dtype, device=device)
