@@ -127,18 +127,19 @@ def _div(xp: Any, x: Array, y: Array) -> Array:
 def _complex_quotient_on_device(xp: Any, x: Array, y: Array) -> Array:
     """By the larger part of the divisor, as in compiled code.
 
-    CuPy's own division makes NaN of quotients by zero, by infinity and by the largest numbers.
+    CuPy's own division makes NaN of quotients by zero, by infinity and by large numbers; a
+    reciprocal of these would be flushed to zero.
     """
     zero, one = y.dtype.type(0).real, y.dtype.type(1).real
     is_zero, is_wide = y == 0, xp.absolute(y.real) >= xp.absolute(y.imag)
     large, small = xp.where(is_wide, y.real, y.imag), xp.where(is_wide, y.imag, y.real)
     ratio = xp.where(is_zero, zero, small / xp.where(is_zero, one, large))
-    scale = one / (large + small * ratio)
+    size = large + small * ratio
     first, second = xp.where(is_wide, x.real, x.imag), xp.where(is_wide, x.imag, x.real)
-    size, turned = xp.absolute(large), (second - first * ratio) * scale
+    nothing, turned = xp.absolute(large), (second - first * ratio) / size
     result = xp.empty(turned.shape, x.dtype)
-    result.real[...] = xp.where(is_zero, x.real / size, (first + second * ratio) * scale)
-    result.imag[...] = xp.where(is_zero, x.imag / size, xp.where(is_wide, turned, -turned))
+    result.real[...] = xp.where(is_zero, x.real / nothing, (first + second * ratio) / size)
+    result.imag[...] = xp.where(is_zero, x.imag / nothing, xp.where(is_wide, turned, -turned))
     return result
 
 

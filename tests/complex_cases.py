@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -105,6 +106,21 @@ _add("real times complex", lambda T, x, y: x.real * y + x.abs(), lambda x, y: x.
 _add("numbers", lambda T, x: (x * 1j + 2) / (1 - 0.5j) - 3, lambda x: (x * 1j + 2) / (1 - 0.5j) - 3,
      (3, 4))  # fmt: skip
 _add("to real and back", lambda T, x: x.real.to(x.dtype) * x, lambda x: x.real * x, (3, 4))
+
+
+def _log_of_sum(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)), the larger number turned by no more than a right angle."""
+    most, least = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
+    return most + np.log1p(np.exp(least - most))
+
+
+def _logs_of_sums(x: Any) -> Any:
+    return np.stack(list(itertools.accumulate(x.T, lambda sums, each: _log_of_sum(each, sums))), 1)
+
+
+_add("logaddexp", lambda T, x, y: T.logaddexp(x, y), _log_of_sum, *_PAIR)
+other("logsumexp", lambda T, x: T.logsumexp(x, 1), lambda x: np.log(np.exp(x).sum(1)))
+other("logcumsumexp", lambda T, x: T.logcumsumexp(x * 3, 1), lambda x: _logs_of_sums(x * 3))
 # Of complex numbers, PyTorch has no gradient of it.
 _add("nan_to_num", lambda T, x: T.nan_to_num(x * 2), lambda x: x * 2, (3, 4), gradient=False)
 
@@ -208,3 +224,13 @@ def _written(T: Any, x: Any) -> Any:
     y = x.clone()
     T.view_as_real(y)[..., 0].mul_(y.detach().real.clone() * 0 + x.real)
     return y
+
+
+def _read_below(x: Any) -> Any:
+    """The Hermitian matrix of which the lower triangle is read, and the real parts between."""
+    below = np.tril(x, -1)
+    return below + below.conj().swapaxes(-1, -2) + np.eye(x.shape[-1]) * x.real
+
+
+other("pinv of what is read below", lambda T, x: T.linalg.pinv(x, hermitian=True),
+      lambda x: np.linalg.pinv(_read_below(x)), (3, 3), gradient=False)  # fmt: skip

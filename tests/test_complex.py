@@ -587,6 +587,30 @@ def test_random_programs_are_the_same_compiled(seed: int) -> None:
         assert_near(found, wanted, 1e5, str(choices))
 
 
+@pytest.mark.parametrize("upper", [False, True])
+def test_gradients_of_cholesky_factors_are_pytorchs(upper: bool) -> None:
+    """Murray (2016), equation 10, which is no Hermitian matrix where the cotangent is none."""
+    rng = np.random.default_rng(3)
+    root, g = (rng.normal(size=(2, 3, 3)) + 1j * rng.normal(size=(2, 3, 3)) for _ in range(2))
+    root, g = root[0], g[0]
+    x = tg.tensor(root @ root.conj().T + np.eye(3), requires_grad=True)
+    factor = tg.linalg.cholesky(x, upper=upper)
+    (found,) = tg.autograd.grad(factor, x, tg.tensor(g.conj().T if upper else g))
+    lower = factor.detach().numpy()
+    lower = lower.conj().T if upper else lower
+    inner = np.tril(lower.conj().T @ g)
+    inverse = np.linalg.inv(lower)
+    wanted = inverse.conj().T @ (inner + np.tril(inner, -1).conj().T) / 2 @ inverse
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_sizes_of_complex_residuals_are_real() -> None:
+    a, b = tg.randn(4, 2, dtype=tg.complex64), tg.randn(4, 1, dtype=tg.complex64)
+    for driver in ("gelsy", "gelsd", "gels"):
+        found = tg.linalg.lstsq(a, b, driver=driver)
+        assert found.residuals.dtype == found.singular_values.dtype == tg.float32
+
+
 OF_REAL_NUMBERS = (
     *(f"special.{name}" for name in (
         "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "digamma", "erfc", "erfcx",

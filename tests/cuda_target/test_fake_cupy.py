@@ -385,7 +385,8 @@ def test_what_fails(call, error):
     if error is None:
         assert call().dtype == np.int8  # int64 into int8 is of the same kind
         return
-    with pytest.raises(error):
+    with warnings.catch_warnings(), pytest.raises(error):
+        warnings.simplefilter("error")  # as on the stand-in, also where warnings are collected
         call()
 
 

@@ -154,6 +154,7 @@ def test_all_that_is_held_has_its_turn(other: Any) -> None:
     kept = [tg.ones(4, device="cuda") for _ in range(30)]
     for each in kept:
         each.record_stream(other)
+    gc.collect()
     before = tg.cuda.memory_allocated()
     assert len(places_of_batches(other, 60)) <= 12
     gc.collect()

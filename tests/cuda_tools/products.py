@@ -60,6 +60,7 @@ class Gpu:
         given = [(memory, offset) for memory, offset in map(placed, operands)]
         copies = [self.copy(memory) if memory else None for memory, _ in given]
         addresses = [copied.ptr + at if copied else 0 for copied, (_, at) in zip(copies, given)]
+        self.cupy.cuda.Device().synchronize()  # for which the stream does not wait
         product.launch(*addresses[:3], self.stream.ptr, *addresses[3:])
         self.stream.synchronize()
         for copied, (memory, _) in zip(copies, given):

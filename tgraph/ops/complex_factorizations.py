@@ -98,7 +98,7 @@ def cholesky(A: Tensor, upper: bool, check: str) -> tuple[Tensor, Tensor]:
     name = check or "linalg.cholesky_ex"
     shapes = tuple(A._type.shape), (batch, int32)
     found, info = _on_host(name, _CHOLESKY[check], (read,), *shapes)
-    factor = _cholesky(read, found)
+    factor = _cholesky(A, found)  # as PyTorch has it for upper factors, too
     return adjoint(factor) if upper else factor, info
 
 
@@ -140,9 +140,8 @@ def _cholesky_vjp(g: Tensor, out: Tensor, a: TensorType, factor: TensorType) -> 
     """Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10."""
     turned = adjoint(out)
     inner = diagonals.tril(matmul(turned, g))
-    halved = e.sub(inner, e.mul(_on_diagonal(_diagonal(inner)), 0.5))
-    whole = solve(turned, adjoint(solve(turned, adjoint(halved), "")[0]), "")[0]
-    return e.mul(e.add(whole, adjoint(whole)), 0.5)
+    halved = e.mul(e.add(inner, adjoint(diagonals.tril(inner, -1))), 0.5)
+    return solve(turned, adjoint(solve(turned, adjoint(halved), "")[0]), "")[0]
 
 
 # --- systems -------------------------------------------------------------------------------------

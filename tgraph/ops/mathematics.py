@@ -227,7 +227,18 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """
     require_tensor(input, "logaddexp"), require_tensor(other, "logaddexp", "other")
     x, y = promote_float("logaddexp", input, other)
+    if x._type.dtype.is_complex:
+        return _complex_logaddexp(x, y)
     return cast(_logaddexp(widened(x), widened(y)), x._type.dtype)
+
+
+def _complex_logaddexp(x: Tensor, y: Tensor) -> Tensor:
+    """By the number with the larger real part; that one where its real part is infinite."""
+    is_first = e.ge(part(x, 0), part(y, 0))
+    most, least = e.where(is_first, x, y), e.where(is_first, y, x)
+    is_finite = e.isfinite(part(most, 0))
+    less = e.where(is_finite, e.sub(least, most), 0.0)
+    return e.where(is_finite, e.add(most, e.log1p(e.exp(less))), most)
 
 
 @composite("logaddexp")

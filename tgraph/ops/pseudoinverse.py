@@ -22,7 +22,7 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .checked_factorizations import inv_ex
-from .complex_factorizations import adjoint
+from .complex_factorizations import adjoint, real_part
 from .factorizations import check_matrices, svd, svdvals
 from .linalg import matmul
 from .norms import matrix_norm
@@ -68,8 +68,9 @@ def cast_like(value: Operand, like: Tensor) -> Tensor:
 
 def _symmetric(A: Tensor) -> Tensor:
     """The symmetric, or Hermitian, matrix of which the lower triangle is read."""
-    lower = diagonals.tril(A)
-    return e.add(lower, adjoint(diagonals.tril(A, -1)))
+    lower = diagonals.tril(A, -1)
+    own = real_part(m.diagonal(A, 0, -2, -1))
+    return e.add(e.add(lower, adjoint(lower)), diagonals.diag_embed(own))
 
 
 @with_autocast
@@ -222,7 +223,7 @@ def lstsq(
     values = svdvals(A.detach())
     rank = r.sum(e.gt(values, m.unsqueeze(_smallest(name, values, A, None, rcond), -1)), -1)
     solution = matmul(pinv(A, rcond), right)
-    residuals = m.narrow(m.reshape(solution, -1), 0, 0, 0)
+    residuals = m.narrow(m.reshape(real_part(solution), -1), 0, 0, 0)
     if rows > columns and driver != "gelsy" and (driver == "gels" or _all_full(rank, columns)):
         apart = e.sub(matmul(A, solution), right)
         size = e.abs(apart)
@@ -232,5 +233,5 @@ def lstsq(
         m.squeeze(solution, -1) if is_vector else solution,
         residuals,
         none if driver == "gels" else rank,
-        values if driver in ("gelsd", "gelss") else creation.new_empty(A, (0,)),
+        values if driver in ("gelsd", "gelss") else creation.new_empty(values, (0,)),
     )

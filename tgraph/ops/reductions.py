@@ -14,7 +14,7 @@ from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import are_same, normalize_axes, normalize_axis, reduce
 from ..core import return_types
-from ..core.complex_parts import part
+from ..core.complex_parts import conjugate, part
 from ..core.composite import composite
 from ..core.dispatch import apply, make_source
 from ..core.operands import as_float, as_number, cast, refuse_complex, require_tensor, widened
@@ -442,7 +442,7 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
 @composite("logsumexp")
 @planned
 def _logsumexp(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    peak = _reduce(p.max_, x, axes, True)
+    peak = _reduce(p.max_, part(x, 0) if x._type.dtype.is_complex else x, axes, True)
     peak = e.where(e.isfinite(peak), peak, 0.0)
     total = e.add(e.log(_reduce(p.sum_, e.exp(e.sub(x, peak)), axes, True)), peak)
     shape = reduce(x._type.shape, axes, keepdims)
@@ -454,7 +454,7 @@ def _logsumexp(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
 def _logsumexp_vjp(g: Tensor, out: Tensor, x: Tensor, axes: Any, keepdims: bool) -> Tensor:
     shape = reduce(x._type.shape, axes, True)
     total, cotangent = (apply(p.reshape, each, shape=shape) for each in (out, g))
-    return e.mul(cotangent, e.exp(e.sub(x, total)))
+    return e.mul(cotangent, conjugate(e.exp(e.sub(x, total))))
 
 
 @composite("sqrt")

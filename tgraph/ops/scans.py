@@ -9,7 +9,7 @@ from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
 from ..core import return_types
-from ..core.complex_parts import conjugate
+from ..core.complex_parts import conjugate, part
 from ..core.composite import composite
 from ..core.dispatch import apply
 from ..core.operands import cast, require_tensor, widened
@@ -131,7 +131,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """
     require_tensor(input, "logcumsumexp")
     axis = normalize_axis(dim, max(1, input.ndim))
-    if not input._type.dtype.is_floating_point:
+    if not input._type.dtype.is_differentiable:
         raise NotImplementedError(
             f"logcumsumexp(): expected a floating point tensor, but got {input._type.dtype.name}; "
             "convert it with .float()"
@@ -144,10 +144,30 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 @composite("logcumsumexp")
 @planned
 def _logcumsumexp(x: Tensor, axis: int) -> Tensor:
-    largest = apply(p.cummax, x, axis=axis, reverse=False)
+    real = part(x, 0) if x._type.dtype.is_complex else x
+    largest = apply(p.cummax, real, axis=axis, reverse=False)
     shrinks = e.exp(_difference(shifted(largest, axis, True, -math.inf), largest))
-    sums = _linear(shrinks, e.exp(_difference(x, largest)), axis, False)
-    return e.add(e.log(sums), largest)
+    sums = _linear(cast(shrinks, x._type.dtype), e.exp(_difference(x, largest)), axis, False)
+    found = e.add(e.log(sums), largest)
+    return _unwound(found, x, axis) if x._type.dtype.is_complex else found
+
+
+def _unwound(found: Tensor, x: Tensor, axis: int) -> Tensor:
+    """Logarithms of running sums on the branch that adding up number by number comes to.
+
+    A sum is the larger number, the sum so far or the next element, times what turns it by no more
+    than a right angle.
+    """
+    before = shifted(found, axis, True, -math.inf)
+    goes_on = c.gt(part(before, 0), part(x, 0))
+    largest = e.where(goes_on, part(before, 1), part(x, 1))
+    turned = e.sub(part(found, 1), largest)
+    turned = e.sub(turned, e.mul(e.round(e.div(turned, 2 * math.pi)), 2 * math.pi))
+    steps = e.where(goes_on, turned, e.add(largest, turned))
+    angles = _linear(cast(goes_on, steps._type.dtype), steps, axis, False)
+    rounds = e.round(e.div(e.sub(angles, part(found, 1)), 2 * math.pi))
+    imaginary = e.add(part(found, 1), e.mul(rounds, 2 * math.pi))
+    return apply(p.complex_, m.clone(part(found, 0)), imaginary)
 
 
 def _difference(x: Tensor, y: Tensor) -> Tensor:
@@ -160,7 +180,8 @@ def _difference(x: Tensor, y: Tensor) -> Tensor:
 def _logcumsumexp_vjp(g: Tensor, out: Tensor, x: Tensor, axis: int) -> Tensor:
     """The sum over i of g_i exp(x - out_i), whose terms are those of the next one, made smaller."""
     shrinks = e.exp(_difference(out, shifted(out, axis, False, math.inf)))
-    return e.mul(_linear(shrinks, g, axis, True), e.exp(e.sub(x, out)))
+    terms = _linear(conjugate(shrinks), g, axis, True)
+    return e.mul(terms, conjugate(e.exp(e.sub(x, out))))
 
 
 def _linear(a: Tensor, b: Tensor, axis: int, reverse: bool) -> Any:
