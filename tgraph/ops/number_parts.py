@@ -79,20 +79,18 @@ def _copysign_second(g: Tensor, out: TensorType, x: TensorType, y: TensorType) -
 @public(method=True, inplace=True, out="exact")
 @planned
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
-    """0 for negative numbers, 1 for positive ones, `values` at 0.
+    """0 for negative numbers and NaN, 1 for positive ones, `values` at 0.
 
     >>> import tgraph as tg
-    >>> tg.heaviside(tg.tensor([-1.0, 0.0, 2.0]), tg.tensor([0.5]))
-    tensor([0.0000, 0.5000, 1.0000])
+    >>> tg.heaviside(tg.tensor([-1.0, 0.0, 2.0, tg.nan]), tg.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000, 0.0000])
     """
     require_tensor(values, "heaviside", "values")
     if require_tensor(input, "heaviside")._type.dtype is not values._type.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     if input._type.dtype.is_complex:
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
-    at_zero = e.logical_or(e.eq(input, 0), e.isnan(input))
-    step = cast(e.gt(input, 0), input._type.dtype)
-    return e.where(at_zero, e.where(e.isnan(input), input, values), step)
+    return e.where(e.eq(input, 0), values, cast(e.gt(input, 0), input._type.dtype))
 
 
 @public(method=True, out="exact")
