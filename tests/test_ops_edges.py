@@ -43,7 +43,7 @@ NEEDS_DIMENSIONS = {
     "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.solve_triangular", "linalg.svd",
     "linalg.svdvals", "linear",
     "linear_cross_entropy", "local_response_norm", "logcumsumexp", "lp_pool1d", "lp_pool2d",
-    "lp_pool3d", "matmul", "matrix_transpose", "max_pool1d", "max_pool2d", "max_pool3d",
+    "lp_pool3d", "matmul", "max_pool1d", "max_pool2d", "max_pool3d",
     "max_unpool1d", "max_unpool2d", "max_unpool3d", "mm", "multi_head_attention_forward",
     "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "mv",
     "narrow", "native_channel_shuffle", "nll_loss", "nuclear_norm", "outer", "pad", "pixel_shuffle",

@@ -217,7 +217,7 @@ def test_a_row_that_data_choose_is_a_view_in_a_trace() -> None:
 
 def test_index_put_takes_tensors() -> None:
     x = tg.zeros(3)
-    with pytest.raises(TypeError, match="got NoneType as element 0"):
+    with pytest.raises(TypeError, match="must be tuple of Tensors, not NoneType at index 0"):
         x.index_put_((None,), tg.ones(3))
     with pytest.raises(RuntimeError, match="at least one index tensor"):
         x.index_put_((), tg.tensor(1.0))
