@@ -248,7 +248,7 @@ def test_random_reductions(always, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [192, 478, 656, 1129, 1450, 1488])
+@pytest.mark.parametrize("seed", [59, 86, 192, 253, 479, 574])
 def test_random_graphs_that_have_pairs(always, monkeypatch, seed):
     def engine(case):
         program = cuda_program(case.graph)
