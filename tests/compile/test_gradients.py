@@ -421,7 +421,6 @@ def test_results_of_which_retain_grad_was_asked(dynamic):
         inner, result = x.exp(), x * x
         for each in (inner, result):
             each.retain_grad()
-        result.register_hook(lambda grad: grad * 3)
         return result, inner * 2
 
     found = []
@@ -437,6 +436,22 @@ def test_results_of_which_retain_grad_was_asked(dynamic):
     for eager, compiled in zip(found[:2], found[2:], strict=True):
         for a, b in zip(eager, compiled, strict=True):
             same(a, b)
+
+
+def test_a_kept_gradient_of_a_result_is_the_one_before_hooks_of_inside():
+    """As `torch.compile` has it; docs/differences.md."""
+
+    def step(x):
+        result = x * x
+        result.register_hook(lambda grad: grad * 3)
+        result.retain_grad()
+        return result
+
+    for function, kept in ((step, 3), (tg.compile(step), 1)):
+        x = tg.tensor([2.0], requires_grad=True)
+        result = function(x)
+        result.sum().backward()
+        assert (result.grad.item(), x.grad.item()) == (kept, 12)
 
 
 def test_a_view_of_an_argument_has_its_history():
