@@ -125,7 +125,7 @@ def _div(xp: Any, x: Array, y: Array) -> Array:
 
 
 def _complex_quotient_on_device(xp: Any, x: Array, y: Array) -> Array:
-    """By the larger part of the divisor, as in compiled code.
+    """By the larger part of the divisor, with zeros of the signs that compiled code gives.
 
     CuPy's own division makes NaN of quotients by zero, by infinity and by large numbers; a
     reciprocal of these would be flushed to zero.
@@ -136,10 +136,11 @@ def _complex_quotient_on_device(xp: Any, x: Array, y: Array) -> Array:
     ratio = xp.where(is_zero, zero, small / xp.where(is_zero, one, large))
     size = large + small * ratio
     first, second = xp.where(is_wide, x.real, x.imag), xp.where(is_wide, x.imag, x.real)
-    nothing, turned = xp.absolute(large), (second - first * ratio) / size
+    nothing, product = xp.absolute(large), first * ratio
+    turned = xp.where(is_wide, second - product, product - second) / size
     result = xp.empty(turned.shape, x.dtype)
     result.real[...] = xp.where(is_zero, x.real / nothing, (first + second * ratio) / size)
-    result.imag[...] = xp.where(is_zero, x.imag / nothing, xp.where(is_wide, turned, -turned))
+    result.imag[...] = xp.where(is_zero, x.imag / nothing, turned)
     return result
 
 
