@@ -124,6 +124,7 @@ def compile_module(
 
 def compile_modules(sources: Sequence[Source]) -> list[Module]:
     """`compile_module` of each of `sources`, of which several are compiled at a time."""
+    sources = [_limited(each) for each in sources]
     if any(each not in _modules for each in sources):
         with interrupts.held():  # a module that is half made would stay so
             make_objects(sources)
@@ -139,7 +140,8 @@ def make_objects(sources: Iterable[Source], threads: int = THREADS) -> None:
 
     Nothing is told of failures: `compile_modules` meets them again.
     """
-    waiting = deque(each for each in dict.fromkeys(sources) if not _is_there(each))
+    distinct = dict.fromkeys(_limited(each) for each in sources)
+    waiting = deque(each for each in distinct if not _is_there(each))
     if not waiting:
         return
     compiler = _ready_compiler()  # helpers must not ask for the lock, which may be held here
@@ -154,12 +156,20 @@ def make_objects(sources: Iterable[Source], threads: int = THREADS) -> None:
             helper.join()
 
 
+def _limited(source: Source) -> Source:
+    """`source` at no higher level than `highest_level`; the runtime's own code as it is shipped."""
+    if source.own or source.opt <= highest_level:
+        return source
+    return source._replace(opt=highest_level)
+
+
 def _is_there(source: Source) -> bool:
     return source in _modules or ((found := _objects.get(source)) is not None and bool(found.data))
 
 
 def begin(source: Source) -> None:
     """Begin to compile what `compile_modules` will be asked for, in another thread."""
+    source = _limited(source)
     if source in _modules or source in _objects:
         return
     compiler = _ready_compiler()
@@ -310,6 +320,9 @@ def statistics() -> dict[str, int]:
     the package (`prebuilt`)."""
     return {"modules": len(_modules), **_counts}
 
+
+highest_level = 3
+"""Modules are compiled at no higher level. Tests of meaning set 0, which is quick to compile."""
 
 _modules: dict[Source, Module] = {}
 _objects: dict[Source, _Object] = {}  # made, or in the making, and not yet loaded

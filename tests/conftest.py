@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import pytest
+import sampling
+import selection
 from tgraph.compiler import pipeline
 from tgraph.compiler.ir import Graph
-from tgraph.runtime import own_code
+from tgraph.runtime import jit, own_code
+
+from tgraph.core import plan_table
+
+# Made the quick way, objects take less time than files of them.
+os.environ["TGRAPH_CACHE_DIR"] = ""
+
+SHIPPED = ("cpu_target/", "test_special_values.py", "test_found_graphs.py", "accuracy/", "runtime/")
+"""Tests of machine code, for which LLVM's passes run as they do for users."""
+
+SHIPPED_PART = 10
+"""One test of so many runs as for users, too: each of them in one of as many commits."""
+
+PLANNED = ("test_planned.py", "test_concurrency.py", "eager", "optim/", "benchmarks/")
+"""Tests of the plans that eager mode makes; in others it runs step by step."""
+
+VERIFIED_PASSES = ("passes/", "test_random_graphs.py", "test_found_graphs.py")
+"""Tests in which graphs are verified behind each pass, so that a fault names the pass."""
 
 VERIFIED_NODES = 20_000
 """Larger graphs are not verified: those tests are about time, and every type is inferred anew."""
@@ -20,39 +41,70 @@ VERIFIED_NODES = 20_000
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tgraph")
     group.addoption(
-        "--graphs", type=int, default=200, help="random graphs that hold the engines to each other"
+        "--graphs", type=int, default=100, help="random graphs that hold the engines to each other"
     )
     group.addoption("--programs", type=int, default=100, help="random programs that write in place")
-    group.addoption(
-        "--seed", type=int, default=0, help="the seed of the first random graph or program"
-    )
+    group.addoption("--seed", type=int, help="the seed of the first random graph or program")
     group.addoption("--part", default="1/1", help="2/3: the second third of the tests, by chance")
     group.addoption(
         "--update-golden", action="store_true", help="write the golden texts of kernels anew"
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    sampling.configure(config)
+    if config.option.seed is None:
+        config.option.seed = sampling.first_seed(config.option.graphs)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-k`, leave files that have none of its words."""
+    expression = config.option.keyword
+    if not expression or not collection_path.name.startswith("test_"):
+        return None
+    return None if selection.is_needed(collection_path, expression) else True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.config.option.keyword:
+        selection.choose_rows(metafunc, metafunc.config.option.keyword)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what `--part` does not choose; by a hash, which takes no dtype or function whole."""
+    """Leave the rows whose turn it is not, and what `--part` does not choose.
+
+    Parts are chosen by a hash, which takes no dtype or function whole.
+    """
     part, parts = map(int, config.getoption("part").split("/"))
-    chosen = [each for each in items if crc32(each.nodeid.encode()) % parts == part - 1]
-    if len(chosen) < len(items):
-        config.hook.pytest_deselected(items=list(set(items) - set(chosen)))
-        items[:] = chosen
+    out = sampling.left_out(items)
+    out.update(each for each in items if crc32(each.nodeid.encode()) % parts != part - 1)
+    if out:
+        config.hook.pytest_deselected(items=list(out))
+        items[:] = [each for each in items if each not in out]
 
 
 def pytest_collection_finish() -> None:
-    """What collecting made stays to the end: tests that collect garbage need not walk it."""
+    """What collecting made stays to the end: nobody who collects garbage need walk it."""
+    _keep_what_there_is()
+
+
+def _keep_what_there_is() -> None:
     gc.collect()
     gc.freeze()
+
+
+MANY_OBJECTS = 1_000_000
+"""So many new objects are looked at though a file's tests are not over."""
 
 
 @pytest.fixture(autouse=True, scope="module")
-def what_stays_is_not_walked_again() -> Iterator[None]:
-    """Caches and reports grow with every file; who collects garbage later need not walk them."""
+def without_collector() -> Iterator[None]:
+    """Garbage is collected behind each file: to look for it after each compile took a fifth."""
+    gc.disable()
     yield
-    gc.collect()
-    gc.freeze()
+    _keep_what_there_is()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -64,27 +116,61 @@ def without_stored_plans() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def verify_between_passes() -> Iterator[Any]:
-    """Whatever a test compiles is verified before the passes and behind each of them.
+def verify_graphs() -> Iterator[Any]:
+    """What a test compiles is verified behind the passes, and in `VERIFIED_PASSES` behind each.
 
     The fixture's value is `optimize` as it is without that.
     """
     optimize = pipeline.optimize
 
     def verified(graph: Graph, after: Any = None, passes: Any = None) -> Graph:
-        def look(name: str, between: Graph) -> None:
-            if len(between.nodes) < VERIFIED_NODES:
-                between.verify()
-            if after is not None:
-                after(name, between)
-
-        if len(graph.nodes) < VERIFIED_NODES:
+        if len(graph.nodes) >= VERIFIED_NODES:
+            return optimize(graph, after, passes)
+        if _state.each_pass:
             graph.verify()
-        return optimize(graph, look, passes)
+        found = optimize(graph, _verifying(after) if _state.each_pass else after, passes)
+        found.verify()
+        return found
 
     pipeline.optimize = verified
     yield optimize
     pipeline.optimize = optimize
+
+
+def _verifying(after: Any) -> Any:
+    def look(name: str, between: Graph) -> None:
+        between.verify()
+        if after is not None:
+            after(name, between)
+
+    return look
+
+
+class _State:
+    """How the test that runs compiles."""
+
+    each_pass = False
+
+
+_state = _State()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Choose how a test compiles: as it is shipped, or the quick way."""
+    if gc.get_count()[0] > MANY_OBJECTS:
+        _keep_what_there_is()
+    turn = crc32(item.nodeid.encode()) + sampling.TURN
+    other_cpu = "TGRAPH_CPU" in os.environ  # whose code is what the run is for
+    shipped = other_cpu or turn % SHIPPED_PART == 0 or _is_one_of(item, SHIPPED)
+    jit.highest_level = 3 if shipped else 0
+    plan_table.enabled = shipped or _is_one_of(item, PLANNED)
+    _state.each_pass = _is_one_of(item, VERIFIED_PASSES)
+
+
+def _is_one_of(item: pytest.Item, names: Sequence[str]) -> bool:
+    name = item.nodeid.split("::")[0]
+    return any(each in name for each in names)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import sampling
 from numpy._core import _multiarray_umath as numpy_core
 from tgraph.runtime import jit
 
@@ -65,7 +66,7 @@ def main() -> int:
     options, rest = parser.parse_known_args()
     levels = [options.level] if options.level else _levels_below()
     if not any((TESTS.parent / word.split("::")[0]).exists() for word in rest):
-        rest += [*(str(TESTS / name) for name in SELECTION), "--graphs", "60"]
+        rest += [*(str(TESTS / name) for name in SELECTION), "--graphs", "30"]
     # The levels share the tests, and each runs once.
     parts = [["--part", f"{at}/{len(levels)}"] for at in range(1, len(levels) + 1)]
     results = [_run(level, [*part, *rest]) for level, part in zip(levels, parts, strict=True)]
@@ -81,7 +82,8 @@ def _run(level: str, arguments: list[str]) -> int:
     chosen = settings(level)
     print("as", *(f"{name}={value!r}" for name, value in chosen.items()), flush=True)
     command = [sys.executable, "-m", "pytest", *arguments]
-    return subprocess.run(command, env={**os.environ, **chosen}, cwd=TESTS.parent).returncode
+    environment = {"TGRAPH_TURN": str(sampling.TURN), **os.environ, **chosen}
+    return subprocess.run(command, env=environment, cwd=TESTS.parent).returncode
 
 
 if __name__ == "__main__":

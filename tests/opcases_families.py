@@ -20,9 +20,23 @@ Pair = tuple[Callable[..., Any], Callable[..., Any]]
 FEW = (tg.float64, tg.float32)
 
 
-def family(operations: dict[str, Pair], *arguments: Any, **options: Any) -> None:
-    """One row for all: each function and its reference take all arguments."""
+MOST = 6
+"""Operations of a row: the time to compile a function grows faster than its size."""
 
+
+def family(operations: dict[str, Pair], *arguments: Any, **options: Any) -> None:
+    """Rows of some operations each: every function and its reference take all arguments.
+
+    Where `result` has the dtype of each result, all operations are in one row.
+    """
+    names = list(operations)
+    most = len(names) if isinstance(options.get("result"), tuple) else MOST
+    for first in range(0, len(names), most):
+        part = {name: operations[name] for name in names[first : first + most]}
+        _row(part, *arguments, **options)
+
+
+def _row(operations: dict[str, Pair], *arguments: Any, **options: Any) -> None:
     def both(which: int) -> Callable[..., Any]:
         def run(*given: Any) -> tuple[Any, ...]:
             found: list[Any] = []

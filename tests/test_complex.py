@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from autograd.finite_differences import check_gradients
+from batches import Batches, Call
 from complex_cases import CASES, ComplexCase
-from sampling import sampled
+from sampling import rotating
 from tgraph.compiler.pipeline import optimize
 
 import tgraph as tg
@@ -41,15 +42,19 @@ def of(case: ComplexCase, T: Any = tg) -> Callable[..., Any]:
     return lambda *tensors: case.function(T, *tensors)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=name_of)
+VALUES = Batches(lambda case, dtype: Call(of(case), [*map(tg.tensor, case.arrays(dtype))]))
+
+
 @pytest.mark.parametrize("case", CASES, ids=name_of)
-def test_values_are_numpy_s(case: ComplexCase, dtype: Any) -> None:
-    arrays = case.arrays(dtype)
-    eager = of(case)(*map(tg.tensor, arrays)).numpy()
-    wide = np.asarray(case.reference(*(each.astype(np.complex128) for each in arrays)))
-    narrow = {"c": dtype, "f": dtype(0).real.dtype}.get(wide.dtype.kind, wide.dtype)
-    assert_near(eager, wide.astype(narrow), 64)
-    assert_near(tg.compile(of(case))(*map(tg.tensor, arrays)).numpy(), eager, 64)
+def test_values_are_numpy_s(case: ComplexCase, request: pytest.FixtureRequest) -> None:
+    for dtype in DTYPES:
+        arrays = case.arrays(dtype)
+        eager = of(case)(*map(tg.tensor, arrays)).numpy()
+        wide = np.asarray(case.reference(*(each.astype(np.complex128) for each in arrays)))
+        narrow = {"c": dtype, "f": dtype(0).real.dtype}.get(wide.dtype.kind, wide.dtype)
+        assert_near(eager, wide.astype(narrow), 64, f"{case.name} of {dtype.__name__}")
+        compiled = VALUES.result(request, case, dtype).numpy()
+        assert_near(compiled, eager, 64, f"{case.name} of {dtype.__name__}, compiled")
 
 
 def strided(array: Array) -> Any:
@@ -109,8 +114,10 @@ def test_gradients_are_those_of_real_functions(case: ComplexCase) -> None:
     check_gradients(in_parts(of(case)), *arrays, tolerance=2e-5)
 
 
-@pytest.mark.parametrize("case", sampled(SMOOTH, 2), ids=name_of)
+@pytest.mark.parametrize("case", rotating(SMOOTH, 4), ids=name_of)
 def test_compiled_gradients_are_eager_ones(case: ComplexCase) -> None:
+    """A quarter of the rows in each run: the rules are held by the test above."""
+
     def derivatives(function: Callable[..., Any]) -> list[Any]:
         leaves = [tg.tensor(each, requires_grad=True) for each in case.arrays()]
         return first_and_second(tg, function, leaves)

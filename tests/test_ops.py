@@ -5,18 +5,22 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from batches import Batches, Call, run_compiled
 from complex_cases import CASES as COMPLEX_CASES
 from opcase import SMALLEST, Argument, Array, OpCase
 from opcases import CASES
-from sampling import sampled
+from sampling import rotating
 from tgraph.compiler.ir import PRIMITIVES
 
 import tgraph as tg
 from tgraph.compiled.compile import compile as compiled
+from tgraph.core.context import use_context
+from tgraph.core.eager_context import EAGER
 from tgraph.tracing import trace
 
 COMPILED = [case for case in CASES if case.compiles]
@@ -77,16 +81,24 @@ def test_forward(case: OpCase) -> None:
         check(variant, dtype, found, variant.expected(arrays), f"{case.name} of {shapes}")
 
 
-@pytest.mark.filterwarnings("ignore::tgraph.RecompileWarning")  # a plan for each dtype
-@pytest.mark.parametrize("case", COMPILED, ids=ids)
-def test_compiled(case: OpCase) -> None:
-    """Every second variant: of some rows the even ones, of others the odd ones."""
-    function = compiled(case.function)
+def _compiled_call(case: OpCase, number: int) -> Call | None:
+    """The variant of a row with a number."""
     every = list(variants(case))
-    for variant, dtype in sampled(every, 2, len(case.name) % min(len(every), 2)):
+    if number >= len(every):
+        return None
+    variant, dtype = every[number]
+    return Call(variant.function, tensors(variant.arrays(dtype)))
+
+
+FORWARD = Batches(_compiled_call)
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=ids)
+def test_compiled(case: OpCase, request: pytest.FixtureRequest) -> None:
+    for number, (variant, dtype) in enumerate(variants(case)):
         inputs = tensors(variant.arrays(dtype))
         eager = as_tuple(variant.function(*inputs))
-        found = as_tuple(function(*inputs))
+        found = as_tuple(FORWARD.result(request, case, number))
         assert len(eager) == len(found)
         for have, want in zip(found, eager, strict=True):
             label = f"{case.name} of {[list(each.shape) for each in inputs]} {dtype.name}"
@@ -106,7 +118,7 @@ class Gradients:
         self.inputs = case.arrays(tg.float64)
         self.moving = [at for at, each in enumerate(case.arguments) if each.dtype is None]
         rng = np.random.default_rng(1)
-        outputs = self.function(*tensors([self.inputs[at] for at in self.moving]))
+        outputs = plainly(self.function, *tensors([self.inputs[at] for at in self.moving]))
         self.points = [self.inputs[at] for at in self.moving]
         self.cotangents = [rng.standard_normal(each.shape) for each in outputs]
         self.weights = [rng.standard_normal(each.shape) for each in self.points]
@@ -143,13 +155,19 @@ class Gradients:
         return [each.requires_grad_() for each in tensors(arrays)]
 
 
+def plainly(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function gives as it is written: there are no plans in a named context."""
+    with use_context(EAGER):
+        return function(*args)
+
+
 def slope(function: Callable[..., Sequence[Any]], points: Sequence[Array],
           directions: Sequence[Array], weights: Sequence[Array]) -> float:  # fmt: skip
     """The derivative along `directions` of a weighted sum of results, by central differences."""
     ends = []
     for step in (STEP, -STEP):
         moved = [x + step * v for x, v in zip(points, directions, strict=True)]
-        results = function(*[each.requires_grad_() for each in tensors(moved)])
+        results = plainly(function, *[each.requires_grad_() for each in tensors(moved)])
         ends.append([each.detach().numpy() for each in results])
     pairs = zip(weights, *ends, strict=True)
     return float(sum(np.sum(w * (high - low)) for w, high, low in pairs)) / (2 * STEP)
@@ -162,7 +180,7 @@ def close(found: float, expected: float, tolerance: float, what: str) -> None:
 @pytest.mark.parametrize("case", SMOOTH, ids=ids)
 def test_gradient(case: OpCase) -> None:
     row = Gradients(case)
-    found = row.first(*row.arguments())
+    found = plainly(row.first, *row.arguments())
     along = sum(np.sum(g.detach().numpy() * v) for g, v in zip(found, row.directions, strict=True))
     expected = slope(row.function, row.points, row.directions, row.cotangents)
     close(float(along), expected, 1e-6, f"gradient of {case.name}")
@@ -171,7 +189,7 @@ def test_gradient(case: OpCase) -> None:
 @pytest.mark.parametrize("case", [case for case in SMOOTH if case.second], ids=ids)
 def test_second_gradient(case: OpCase) -> None:
     row = Gradients(case)
-    found = row.second(*row.arguments())
+    found = plainly(row.second, *row.arguments())
     rng = np.random.default_rng(2)
     directions = [rng.standard_normal(each.shape) for each in (*row.points, *row.cotangents)]
     along = sum(np.sum(g.detach().numpy() * v) for g, v in zip(found, directions, strict=True))
@@ -180,29 +198,66 @@ def test_second_gradient(case: OpCase) -> None:
     close(float(along), expected, 1e-5, f"second gradient of {case.name}")
 
 
-@pytest.mark.parametrize("case", sampled([c for c in SMOOTH if c.compiles], 2, 1), ids=ids)
-def test_compiled_gradient(case: OpCase) -> None:
-    """Differentiated inside a compiled function, and a compiled function differentiated."""
+def _gradient_call(case: OpCase, _: None) -> Call:
     row = Gradients(case)
-    arguments = row.arguments()
-    expected = row.first(*arguments)
-    for have, want in zip(compiled(row.first)(*arguments), expected, strict=True):
-        check_values(have.detach().numpy(), want.detach().numpy(), 1e5, f"inside {case.name}")
-    points, cotangents = arguments[: len(row.points)], arguments[len(row.points) :]
-    outputs = compiled(row.function)(*points)
-    found = tg.autograd.grad(outputs, points, cotangents, materialize_grads=True)
-    for have, want in zip(found, expected, strict=True):
-        check_values(have.detach().numpy(), want.detach().numpy(), 1e5, f"around {case.name}")
+    return Call(row.first, row.arguments())
+
+
+def _second_gradient_call(case: OpCase, _: None) -> Call:
+    row = Gradients(case)
+    return Call(row.second, row.arguments())
+
+
+class Differentiated(NamedTuple):
+    """A row whose compiled function is differentiated."""
+
+    function: Callable[..., Any]
+    inputs: Sequence[Any]
+    cotangents: Sequence[Any]
+
+
+def _around_call(case: OpCase, _: None) -> Differentiated:
+    row = Gradients(case)
+    points = [each.requires_grad_() for each in tensors(row.points)]
+    return Differentiated(row.function, points, tensors(row.cotangents))
+
+
+def _run_around(calls: Sequence[Differentiated]) -> list[Any]:
+    """The gradients of a compiled function of many rows, in one backward pass."""
+    outputs = [output for each in run_compiled(calls) for output in each]
+    points = [point for call in calls for point in call.inputs]
+    cotangents = [each for call in calls for each in call.cotangents]
+    found = iter(tg.autograd.grad(outputs, points, cotangents, materialize_grads=True))
+    return [tuple(islice(found, len(call.inputs))) for call in calls]
+
+
+INSIDE = Batches(_gradient_call, 10)
+AROUND = Batches(_around_call, 10, _run_around)
+SECOND = Batches(_second_gradient_call, 6)
+
+
+@pytest.mark.parametrize("case", rotating([c for c in SMOOTH if c.compiles], 3), ids=ids)
+def test_compiled_gradient(case: OpCase, request: pytest.FixtureRequest) -> None:
+    """Differentiated inside a compiled function, and a compiled function differentiated.
+
+    A third of the rows in each run: each row's rules are held by `test_gradient`, its operations
+    compiled by `test_compiled`.
+    """
+    row = Gradients(case)
+    expected = plainly(row.first, *row.arguments())
+    for how, batches in {"inside": INSIDE, "around": AROUND}.items():
+        found = batches.result(request, case)
+        for have, want in zip(found, expected, strict=True):
+            check_values(have.detach().numpy(), want.detach().numpy(), 1e5, f"{how} {case.name}")
 
 
 @pytest.mark.parametrize(
-    "case", sampled([c for c in SMOOTH if c.second and c.compiles], 2), ids=ids
+    "case", rotating([c for c in SMOOTH if c.second and c.compiles], 3), ids=ids
 )
-def test_compiled_second_gradient(case: OpCase) -> None:
+def test_compiled_second_gradient(case: OpCase, request: pytest.FixtureRequest) -> None:
     row = Gradients(case)
-    arguments = row.arguments()
-    expected = row.second(*arguments)
-    for have, want in zip(compiled(row.second)(*arguments), expected, strict=True):
+    expected = plainly(row.second, *row.arguments())
+    for have, want in zip(SECOND.result(request, case), expected, strict=True):
         check_values(have.detach().numpy(), want.detach().numpy(), 1e6, case.name)
 
 
@@ -233,23 +288,35 @@ def repeated(array: Array) -> Array:
 LAYOUTS = (spaced, transposed, repeated)
 
 
-@pytest.mark.parametrize("case", sampled([case for case in CASES if case.layouts], 3), ids=ids)
-def test_layouts(case: OpCase) -> None:
+def _laid_out(case: OpCase, layout: Callable[[Array], Array]) -> list[Array]:
+    """The inputs of a row, those of the row's dtype in another layout."""
+    arrays = case.arrays(case.dtypes[0])
+    free = [argument.dtype is None for argument in case.arguments]
+    return [layout(a) if f else a for a, f in zip(arrays, free, strict=True)]
+
+
+def _layout_call(case: OpCase, layout: Callable[[Array], Array]) -> Call | None:
+    if not case.compiles:
+        return None
+    return Call(case.function, [_strided(array) for array in _laid_out(case, layout)])
+
+
+LAID_OUT = Batches(_layout_call)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.layouts], ids=ids)
+def test_layouts(case: OpCase, request: pytest.FixtureRequest) -> None:
     """Inputs that are not contiguous, eager and compiled."""
-    dtype = case.dtypes[0]
-    arrays = case.arrays(dtype)
     for layout in LAYOUTS:
-        free = [argument.dtype is None for argument in case.arguments]
-        laid = [layout(a) if f else a for a, f in zip(arrays, free, strict=True)]
-        inputs = [_strided(array) for array in laid]
+        laid = _laid_out(case, layout)
         expected = as_tuple(case.function(*tensors(laid)))
-        label = f"{case.name}, {layout.__name__}"
-        runs = {"eager": case.function}
+        runs = {"eager": case.function(*[_strided(array) for array in laid])}
         if case.compiles:
-            runs["compiled"] = compiled(case.function)
-        for how, run in runs.items():
-            for have, want in zip(as_tuple(run(*inputs)), expected, strict=True):
-                check_values(have.numpy(), want.numpy(), case.tolerance, f"{label}, {how}")
+            runs["compiled"] = LAID_OUT.result(request, case, layout)
+        for how, found in runs.items():
+            label = f"{case.name}, {layout.__name__}, {how}"
+            for have, want in zip(as_tuple(found), expected, strict=True):
+                check_values(have.numpy(), want.numpy(), case.tolerance, label)
 
 
 def _strided(array: Array) -> Any:
@@ -263,11 +330,11 @@ def _strided(array: Array) -> Any:
 def test_gradient_layouts(case: OpCase) -> None:
     """Gradients do not depend on how inputs lie in memory."""
     row = Gradients(case)
-    expected = row.first(*row.arguments())
+    expected = plainly(row.first, *row.arguments())
     for layout in (spaced, transposed):
         points = [tg.from_numpy(layout(each)).requires_grad_() for each in row.points]
         cotangents = [tg.from_numpy(layout(each)) for each in row.cotangents]
-        for have, want in zip(row.first(*points, *cotangents), expected, strict=True):
+        for have, want in zip(plainly(row.first, *points, *cotangents), expected, strict=True):
             assert have.shape == want.shape
             check_values(have.detach().numpy(), want.detach().numpy(), 1e3, case.name)
 

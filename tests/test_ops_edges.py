@@ -7,14 +7,16 @@ well as eagerly; what it accepts must be right in shape, dtype, value and gradie
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
+from batches import Batches, Call
 from opcase import Array, OpCase
 from opcases import CASES
-from test_ops import Gradients, as_tuple, check_values, compiled, ids, tensors
+from test_ops import Gradients, as_tuple, check_values, compiled, ids, plainly, tensors
 
 REFUSALS = (RuntimeError, IndexError, ValueError, TypeError, AssertionError)
 # NumPy's formula divides 0 by 0, where PyTorch's has an epsilon; rows with a fixed answer.
@@ -91,29 +93,74 @@ def outcome(function: Any, arrays: list[Array]) -> Any:
         return error
 
 
-def accepts(case: OpCase) -> bool:
-    """Run `case` eagerly, compiled and with gradients; False where it is refused."""
-    arrays = case.arrays(case.dtypes[0])
-    label = f"{case.name} of {[array.shape for array in arrays]}"
-    eager = outcome(case.function, arrays)
+class Edges:
+    """The rows in shapes that `derive` gives, compiled together where eager code takes them."""
+
+    def __init__(self, derive: Callable[[OpCase], Iterable[OpCase]]) -> None:
+        self.derive = derive
+        self.forward = Batches(self._call)
+        self.gradients = Batches(self._gradient_call, 10)
+
+    def _variant(self, case: OpCase, number: int) -> OpCase | None:
+        """A variant of a row; None where there is none that is compiled with others."""
+        variant = next(islice(self.derive(case), number, None), None)
+        taken = variant is not None and case.compiles and runs(variant)
+        return variant if taken else None
+
+    def _call(self, case: OpCase, number: int) -> Call | None:
+        variant = self._variant(case, number)
+        if variant is None:
+            return None
+        return Call(variant.function, tensors(variant.arrays(variant.dtypes[0])))
+
+    def _gradient_call(self, case: OpCase, number: int) -> Call | None:
+        variant = self._variant(case, number)
+        if variant is None or not case.gradient:
+            return None
+        row = Gradients(variant)
+        return Call(row.first, row.arguments())
+
+    def accept(self, request: pytest.FixtureRequest, case: OpCase) -> Iterator[bool]:
+        """For each shape of a row whether it is accepted, eagerly, compiled and with gradients."""
+        for number, variant in enumerate(self.derive(case)):
+            arrays = variant.arrays(variant.dtypes[0])
+            label = f"{variant.name} of {[array.shape for array in arrays]}"
+            eager = outcome(variant.function, arrays)
+            if isinstance(eager, Exception):
+                _check_refusal(variant, eager, arrays, label)
+                yield False
+                continue
+            if case.compiles:
+                found = as_tuple(self.forward.result(request, case, number))
+                for have, want in zip(found, eager, strict=True):
+                    assert have.dtype is want.dtype and have.shape == want.shape, label
+                    check_values(have.numpy(), want.detach().numpy(), case.tolerance, label)
+            _check_reference(variant, arrays, eager, label)
+            if case.gradient:
+                self._check_gradients(request, case, number, variant, label)
+            yield True
+
+    def _check_gradients(
+        self, request: pytest.FixtureRequest, case: OpCase, number: int, variant: OpCase, label: str
+    ) -> None:
+        row = Gradients(variant)
+        eager = plainly(row.first, *row.arguments())
+        found = self.gradients.result(request, case, number) if case.compiles else eager
+        for have, want, point in zip(found, eager, row.points, strict=True):
+            assert have.shape == want.shape == point.shape, label
+            check_values(have.detach().numpy(), want.detach().numpy(), 1e5, label)
+
+
+def _check_refusal(case: OpCase, eager: Exception, arrays: list[Array], label: str) -> None:
+    """Compiled code refuses what eager code refuses."""
     found = outcome(compiled(case.function), arrays) if case.compiles else eager
-    if isinstance(eager, Exception):
-        # A result without elements is not computed, so nothing is read at a position outside.
-        nothing = not isinstance(found, Exception) and not any(each.numel() for each in found)
-        # Of a family, a trace refuses by shapes what eager code refuses behind another's values.
-        other = case not in ALONE and isinstance(found, Exception)
-        assert type(found) is type(eager) or (isinstance(eager, IndexError) and nothing) or other, (
-            label
-        )
-        return False
-    assert not isinstance(found, Exception), f"{label}: compiled code refuses: {found}"
-    for have, want in zip(found, eager, strict=True):
-        assert have.dtype is want.dtype and have.shape == want.shape, label
-        check_values(have.numpy(), want.detach().numpy(), case.tolerance, label)
-    _check_reference(case, arrays, eager, label)
-    if case.gradient:
-        _check_gradients(case, label)
-    return True
+    # A result without elements is not computed, so nothing is read at a position outside.
+    nothing = not isinstance(found, Exception) and not any(each.numel() for each in found)
+    # Of a family, a trace refuses by shapes what eager code refuses behind another's values.
+    other = "," in case.name and isinstance(found, Exception)
+    assert isinstance(found, type(eager)) or (isinstance(eager, IndexError) and nothing) or other, (
+        label
+    )
 
 
 def _check_reference(case: OpCase, arrays: list[Array], found: tuple[Any, ...], label: str) -> None:
@@ -133,32 +180,27 @@ def _check_reference(case: OpCase, arrays: list[Array], found: tuple[Any, ...], 
         check_values(result, np.asarray(want).astype(result.dtype), case.tolerance, label)
 
 
-def _check_gradients(case: OpCase, label: str) -> None:
-    row = Gradients(case)
-    eager = row.first(*row.arguments())
-    found = compiled(row.first)(*row.arguments()) if case.compiles else eager
-    for have, want, point in zip(found, eager, row.points, strict=True):
-        assert have.shape == want.shape == point.shape, label
-        check_values(have.detach().numpy(), want.detach().numpy(), 1e5, label)
+WITHOUT_ELEMENTS = Edges(without_elements)
+WITHOUT_DIMENSIONS = Edges(lambda case: [without_dimensions(case)])
+BROADCASTING = Edges(broadcasting)
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
-def test_without_elements(case: OpCase) -> None:
-    for variant in without_elements(case):
-        accepts(variant)
+def test_without_elements(case: OpCase, request: pytest.FixtureRequest) -> None:
+    list(WITHOUT_ELEMENTS.accept(request, case))
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
-def test_without_dimensions(case: OpCase) -> None:
-    accepts(without_dimensions(case))
+def test_without_dimensions(case: OpCase, request: pytest.FixtureRequest) -> None:
+    list(WITHOUT_DIMENSIONS.accept(request, case))
 
 
 @pytest.mark.filterwarnings("ignore:.*using a target size:UserWarning")
 @pytest.mark.parametrize("case", [c for c in CASES if not c.elementwise], ids=ids)
-def test_broadcasting(case: OpCase) -> None:
+def test_broadcasting(case: OpCase, request: pytest.FixtureRequest) -> None:
     """Elementwise rows have such shapes of their own."""
-    for variant in broadcasting(case):
-        assert accepts(variant) or case.operation in SAME_SHAPES, case.name
+    for accepted in BROADCASTING.accept(request, case):
+        assert accepted or case.operation in SAME_SHAPES, case.name
 
 
 def has_shape(case: OpCase, wanted: Any) -> bool:

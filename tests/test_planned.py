@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from opcase import Array, OpCase
-from sampling import sampled
-from test_ops import CASES, SMOOTH, Gradients, as_tuple, check_values, ids, variants
+from sampling import rotating
+from test_ops import CASES, SMOOTH, Gradients, as_tuple, check_values, ids, plainly, variants
 from tgraph.runtime import memory
 
 import tgraph as tg
@@ -24,12 +24,6 @@ from tgraph.core import plan_table, planned
 from tgraph.core.context import use_context
 from tgraph.core.eager_context import EAGER
 from tgraph.ops.fused import fused_update
-
-
-def plainly(function: Callable[..., Any], *args: Any) -> Any:
-    """What a function gives as it is written: there are no plans in a named context."""
-    with use_context(EAGER):
-        return function(*args)
 
 
 def settled(function: Callable[..., Any], *args: Any) -> Any:
@@ -58,7 +52,7 @@ def given(arrays: list[Array], layout: int) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("case", sampled(CASES, 2), ids=ids)
+@pytest.mark.parametrize("case", rotating(CASES, 6), ids=ids)
 def test_values(case: OpCase) -> None:
     for variant, dtype in variants(case):
         for layout in range(3 if case.layouts else 1):
@@ -72,7 +66,7 @@ def test_values(case: OpCase) -> None:
                 check_values(have.numpy(), want.numpy(), case.tolerance, label)
 
 
-@pytest.mark.parametrize("case", sampled(SMOOTH, 2, 1), ids=ids)
+@pytest.mark.parametrize("case", rotating(SMOOTH, 6), ids=ids)
 def test_gradients(case: OpCase) -> None:
     row = Gradients(case)
     arguments = row.arguments()

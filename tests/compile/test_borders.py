@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sampling import sampled
+from sampling import rotating
 
 import tgraph as tg
 import tgraph.nn.functional as F
@@ -46,7 +46,7 @@ def pooled(x):
 SHAPES = [(7, 24), (16, 16), (33, 64), (50, 131), (130, 40), (65, 257)]
 
 
-@pytest.mark.parametrize("shape", sampled(SHAPES, 2))
+@pytest.mark.parametrize("shape", rotating(SHAPES, 4))
 @pytest.mark.parametrize("function", [stencil, padded, joined, written, pooled])
 def test_borders(function, shape):
     x = tg.tensor(np.random.default_rng(0).integers(-3, 4, shape).astype(np.float32) / 2)

@@ -10,7 +10,7 @@ import re
 import numpy as np
 import pytest
 from opcases import CASES
-from sampling import sampled
+from sampling import rotating
 from test_ops import as_tuple, ids
 
 import tgraph as tg
@@ -515,7 +515,7 @@ def test_random_programs(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", sampled(range(10), 4))
+@pytest.mark.parametrize("chunk", rotating(range(10), 5))
 def test_many_random_programs(chunk):
     for seed in range(100 + chunk, 120, 10):
         check_program(seed)
@@ -578,13 +578,13 @@ COMPILED = [case for case in CASES if case.compiles]
 
 
 @pytest.mark.filterwarnings("ignore::tgraph.core.trace_state.RecompileWarning")
-@pytest.mark.parametrize("case", sampled(COMPILED, 28), ids=ids)
+@pytest.mark.parametrize("case", rotating(COMPILED, 10), ids=ids)
 def test_operations(case):
     check_operation(case, everything=False)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", sampled(COMPILED[1:], 28), ids=ids)
+@pytest.mark.parametrize("case", rotating(COMPILED[1:], 10), ids=ids)
 def test_every_operation(case):
     check_operation(case, everything=True)

@@ -1,7 +1,7 @@
 """Every row of the table of operations: grad(grad(compile(f))), and f checked against itself."""
 
 import pytest
-from sampling import sampled
+from sampling import rotating
 from test_ops import COMPILED, SMOOTH, Gradients, as_tuple, check_values, ids, tensors
 
 import tgraph as tg
@@ -9,7 +9,7 @@ import tgraph as tg
 TWICE = [case for case in SMOOTH if case.compiles and case.second]
 
 
-@pytest.mark.parametrize("case", sampled(TWICE, 3), ids=ids)
+@pytest.mark.parametrize("case", rotating(TWICE, 8), ids=ids)
 def test_gradient_of_gradient_of_compiled(case):
     row = Gradients(case)
     arguments = row.arguments()
@@ -21,7 +21,7 @@ def test_gradient_of_gradient_of_compiled(case):
         check_values(have.detach().numpy(), want.detach().numpy(), 1e6, case.name)
 
 
-@pytest.mark.parametrize("case", sampled(COMPILED, 5), ids=ids)
+@pytest.mark.parametrize("case", rotating(COMPILED, 10), ids=ids)
 def test_checked(case):
     dtype = case.dtypes[0]
     inputs = tensors(case.arrays(dtype))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from control_cases import of
-from sampling import sampled
+from sampling import rotating
 
 import tgraph as tg
 from tgraph.core import pytree
@@ -249,7 +249,7 @@ def batched(function: Function) -> Function:
         (to_the_edge, lambda f: batched(tg.grad(f))),
         *(
             pytest.param(*each, marks=SLOW)
-            for each in sampled(
+            for each in rotating(
                 [
                     (with_rules, lambda f: along(batched(tg.grad(f)))),
                     (examples, lambda f: lambda x, n: tg.jacrev(tg.jacfwd(f))(x[1], n[1])),
@@ -262,7 +262,6 @@ def batched(function: Function) -> Function:
                     (with_rules, lambda f: batched(tg.jacfwd(tg.jacrev(f), randomness="same"))),
                 ],
                 2,
-                1,
             )
         ),
     ],

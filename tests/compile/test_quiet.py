@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from random_graphs.engines import as_if_large
-from sampling import sampled
+from sampling import rotating
 from test_ops import COMPILED, ids, tensors
 
 import tgraph as tg
@@ -47,7 +47,7 @@ def test_open_sizes(capfd):
 
 @pytest.mark.slow
 # A part: what is printed depends on stages and schedules, of which rows share most.
-@pytest.mark.parametrize("case", sampled(COMPILED, 4), ids=ids)
+@pytest.mark.parametrize("case", rotating(COMPILED, 10), ids=ids)
 def test_operations(case, capfd):
     for dtype in case.dtypes[:2]:
         tg.compile(case.function)(*tensors(case.arrays(dtype)))

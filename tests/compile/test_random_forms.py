@@ -8,12 +8,12 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 from random_graphs.engines import as_if_large, small_pieces
-from sampling import sampled
+from sampling import rotating
 
 import tgraph as tg
 import tgraph.nn.functional as F
 
-SEEDS = sampled(range(4), 2)
+SEEDS = rotating(range(4), 4)
 PROGRAMS = 20
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
 

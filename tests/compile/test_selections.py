@@ -7,7 +7,7 @@ code: of none, of one, of all.
 import numpy as np
 import pytest
 from opcases import CASES
-from sampling import sampled
+from sampling import rotating
 from selection_cases import FUNCTIONS, data, random_program, tensors
 from test_dynamic import assert_same, tried
 from test_ops import ids
@@ -245,7 +245,7 @@ def test_random_programs(seed):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tgraph.core.trace_state.RecompileWarning")
-@pytest.mark.parametrize("chunk", sampled(range(10), 4))
+@pytest.mark.parametrize("chunk", rotating(range(10), 5))
 def test_many_random_programs(chunk):
     for seed in range(100 + chunk, 150, 10):
         check_program(seed)

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from sampling import sampled
+from sampling import rotating
 from tgraph.compiler.ir.dim import size_at
 from tgraph.compiler.ir.size_number import RELATIONS, computed, decided
 from tgraph.compiler.kernel.lower import Lowering
@@ -171,7 +171,7 @@ def found(call, n):
     ]
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 2))
+@pytest.mark.parametrize("name", rotating(NAMES, 5))
 def test_nothing_is_compiled_for_another_size(name, monkeypatch):
     compiled, call = made(name)
     for n in FIRST:
@@ -212,7 +212,7 @@ def _counted(plain, seen, name):
     return counted
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 2, 1))
+@pytest.mark.parametrize("name", rotating(NAMES, 5))
 def test_a_size_has_its_numbers_whatever_came_before(name):
     """A function that comes to a size by others has the bits of one that begins with it."""
     if name.startswith("training"):

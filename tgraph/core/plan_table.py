@@ -14,7 +14,8 @@ _KEPT = 256
 """Signatures for which a function is remembered."""
 _PLANS_AT_ONCE, _CALLS_PER_PLAN = 16, 8
 """A function gets more plans than the first number only where they were called so often each."""
-_ENABLED = os.environ.get("TGRAPH_COMPILE", "1") != "0"
+enabled = os.environ.get("TGRAPH_COMPILE", "1") != "0"
+"""Whether plans are made; tests of other things turn this off."""
 
 
 class Entry:
@@ -70,7 +71,7 @@ class PlanTable:
 
     def make(self, compiled: Callable[[], Any]) -> Any:
         """What `compiled` gives, None where that is not worth it or another thread is compiling."""
-        if not _ENABLED or sys.is_finalizing():
+        if not enabled or sys.is_finalizing():
             return None
         if self._made >= _PLANS_AT_ONCE and self.hits < _CALLS_PER_PLAN * self._made:
             return None

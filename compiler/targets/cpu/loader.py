@@ -14,7 +14,8 @@ are compiled at a time, while the next kernels are still being written."""
 FEW_CHARACTERS = 3_000
 """Of modules that are smaller than that where there would be none for all threads."""
 
-_addresses: dict[KernelText, int] = {}
+_addresses: dict[tuple[int, KernelText], int] = {}
+"""By the highest level of LLVM's passes, too."""
 
 
 class Loaded(NamedTuple):
@@ -40,10 +41,10 @@ class KernelLoader:
         """Let `loaded` tell of this kernel, too."""
         if text in self._texts:
             return
-        as_it_is = not self.varying or text in _addresses
+        as_it_is = not self.varying or (jit.highest_level, text) in _addresses
         self._texts[text] = (text, ()) if as_it_is else _with_varying_numbers(text)
         text, _ = self._texts[text]
-        if text in _addresses or text in self._new[text.small]:
+        if (jit.highest_level, text) in _addresses or text in self._new[text.small]:
             return
         new = self._new[text.small]
         new.append(text)
@@ -60,10 +61,10 @@ class KernelLoader:
         modules = jit.compile_modules([source for source, _ in self._batches])
         for module, (_, texts) in zip(modules, self._batches):
             for number, text in enumerate(texts):
-                _addresses[text] = module.address(f"k{number}")
+                _addresses[jit.highest_level, text] = module.address(f"k{number}")
         self._batches.clear()
         return {
-            text: Loaded(_addresses[code], parameters)
+            text: Loaded(_addresses[jit.highest_level, code], parameters)
             for text, (code, parameters) in self._texts.items()
         }
 
