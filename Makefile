@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 prepare = $(1)/python -m compileall -q tgraph compiler runtime && \
 	$(1)/python -m tgraph.runtime.make_prebuilt
 
-.PHONY: test operations accuracy array-api conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
+.PHONY: test consistency operations accuracy array-api conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -27,10 +27,17 @@ $(VENV)/.examples: pyproject.toml | $(RUN)/python
 	$(INSTALL) -e '.[examples]'
 	touch $@
 
-# ARGS goes to pytest: make test ARGS="tests/test_ops.py -k softmax"
+# ARGS goes to pytest: make test ARGS="tests/test_ops.py -k softmax". Without, checks of tables
+# against the code run before the other tests are collected.
 test: $(VENV)/.installed
 	$(call prepare,$(RUN))
-	$(RUN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(if $(ARGS),,$(RUN)/python -m pytest tests/consistency)
+	$(RUN)/python -m pytest -n $(JOBS) $(or $(ARGS),--ignore=tests/consistency)
+
+# Tables, stubs, pages and imports against the code.
+consistency: $(VENV)/.installed
+	$(call prepare,$(RUN))
+	$(RUN)/python -m pytest tests/consistency $(ARGS)
 
 # Tests as on smaller processors than this one: see tests/cpus.py.
 cpus: $(VENV)/.installed

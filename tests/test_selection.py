@@ -1,4 +1,4 @@
-"""What `-k` leaves unread has no test that it would choose, and tables come whole in ten commits."""
+"""What `-k` leaves unread has no test that it chooses; ten commits see all rows of tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the stubs for type checkers and editors: `python tools/make_stubs.py`.
+"""Writes the stubs for type checkers and editors: `python -m tools.make_stubs`.
 
 The functions of `tgraph` and the methods of Tensor are put in place when the package is imported,
 from the declarations of the families (`@public`), so that who reads the text alone does not find
@@ -15,16 +15,18 @@ import importlib
 import inspect
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
+from tools.parsed import ROOT, statements, tree_of
+
 PACKAGE = ROOT / "tgraph" / "__init__.py"
 TENSOR = ROOT / "tgraph" / "core" / "tensor.py"
 NAMED = ("bool", "bytes", "complex", "float", "int", "list", "object", "str", "tuple", "type")
 """Python's names in annotations, which names of ours would hide."""
-COMMAND = "python tools/make_stubs.py"
+COMMAND = "python -m tools.make_stubs"
 
 
 class Names(ast.NodeTransformer):
@@ -33,8 +35,7 @@ class Names(ast.NodeTransformer):
     def __init__(self, module: Any) -> None:
         self.module = module
         self.imports: set[str] = set()
-        tree = ast.parse(Path(module.__file__).read_text())
-        self.origins = dict(_origins(tree, module.__name__))
+        self.origins = {**_origins(Path(module.__file__), module.__name__)}
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         name = node.id
@@ -49,18 +50,28 @@ class Names(ast.NodeTransformer):
         return _name(f"_{name}")
 
 
-def _origins(tree: ast.Module, module: str) -> Iterator[tuple[str, tuple[str, str]]]:
+def _result(names: Names, definition: ast.FunctionDef) -> str:
+    """The annotation of what a function returns."""
+    if definition.returns is None:
+        return "_Any"
+    return ast.unparse(names.visit(copy.deepcopy(definition.returns)))
+
+
+@cache
+def _origins(file: Path, module: str) -> dict[str, tuple[str, str]]:
     """Imported name -> the module, and the name there."""
     package = module.split(".")[:-1]
-    for node in ast.walk(tree):
+    found = {}
+    for node in statements(tree_of(file).body):
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             origin = ".".join([*base, *([node.module] if node.module else [])])
             for alias in node.names:
-                yield alias.asname or alias.name, (origin, alias.name)
+                found[alias.asname or alias.name] = (origin, alias.name)
         elif isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.asname or alias.name, (alias.name, "")
+                found[alias.asname or alias.name] = (alias.name, "")
+    return found
 
 
 def _name(text: str) -> ast.expr:
@@ -81,9 +92,9 @@ class Stub:
         """A function as it is defined, under a name; its first argument is `self` of a method."""
         function = inspect.unwrap(function)
         module = importlib.import_module(function.__module__)
-        node = copy.deepcopy(_definition(module, function.__name__))
+        definition = _definition(module, function.__name__)
         names = Names(module)
-        arguments = node.args
+        arguments = copy.deepcopy(definition.args)
         if method:
             arguments = _with_self(arguments)
         if out:
@@ -94,18 +105,22 @@ class Stub:
             if isinstance(each, ast.arg) and each.annotation is not None:
                 each.annotation = names.visit(each.annotation)
         _plain_defaults(arguments)
-        result = returns or (ast.unparse(names.visit(node.returns)) if node.returns else "_Any")
+        result = returns or _result(names, definition)
         self.imports |= names.imports
         text = ast.unparse(arguments)
         self.lines.append(f"{indent}def {name}({text}) -> {result}: ...")
 
 
 def _definition(module: Any, name: str) -> ast.FunctionDef:
-    tree = ast.parse(Path(module.__file__).read_text())
-    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
-    if not found:
+    found = _functions(Path(module.__file__)).get(name)
+    if found is None:
         raise LookupError(f"{module.__name__} has no function {name}")
-    return found[-1]
+    return found
+
+
+@cache
+def _functions(file: Path) -> dict[str, ast.FunctionDef]:
+    return {each.name: each for each in tree_of(file).body if isinstance(each, ast.FunctionDef)}
 
 
 def _with_self(arguments: ast.arguments) -> ast.arguments:
@@ -138,7 +153,7 @@ def package_stub() -> str:
     from tgraph.ops import inplace_functions, methods
 
     stub = Stub()
-    tree = ast.parse(PACKAGE.read_text())
+    tree = tree_of(PACKAGE)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             _reexport(stub, node)
@@ -191,7 +206,7 @@ def tensor_stub() -> str:
     from tgraph.ops import methods
 
     stub = Stub()
-    tree = ast.parse(TENSOR.read_text())
+    tree = tree_of(TENSOR)
     for node in tree.body:
         if isinstance(node, ast.Import):
             stub.imports.add(ast.unparse(node))
@@ -300,6 +315,5 @@ def stubs() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
     for path, text in stubs().items():
         path.write_text(text)

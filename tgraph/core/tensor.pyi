@@ -1,4 +1,4 @@
-# Written by `python tools/make_stubs.py`; do not edit.
+# Written by `python -m tools.make_stubs`; do not edit.
 # ruff: noqa
 
 import builtins as _builtins

@@ -16,7 +16,7 @@ from .found import COLUMNS, WHY_NOT, Found, found, names, operations, unlisted
 HEAD = """# What each operation can do
 
 Written by `make operations`, which runs the rows that an operation has in the tables of tests;
-`tests/test_operations_page.py` holds the page to those tables.
+`tests/consistency/test_pages_and_stubs.py` holds the page to those tables.
 
 | column | what a cell says |
 | --- | --- |

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +33,7 @@ ROWS.update({case.name: case for case in CONVERSIONS})
 COLUMNS = ("CPU", "CUDA", "gradient", "double gradient", "forward mode", "vmap", "compiled",
            "fused")  # fmt: skip
 YES, NONE, NO = "yes", "–", "no"
+PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
 _BY_VALUES = "What it gives, a value decides, and it is no tensor; PyTorch's compiler breaks there"
 _COUNTS = "PyTorch has no gradient either: where a value lies decides, and a step has none"
@@ -80,6 +83,21 @@ def operations() -> dict[str, dict[str, list[Any]]]:
     small = [title for title, own in found.items() if len(own) < 4]
     others = {name: own for title in small for name, own in found.pop(title).items()}
     return {**dict(sorted(found.items())), "others": dict(sorted(others.items()))}
+
+
+def all_rows() -> dict[str, list[Any]]:
+    """Operation -> its rows, of all families."""
+    return {name: rows for family in operations().values() for name, rows in family.items()}
+
+
+def cells_of_page() -> dict[str, tuple[str, ...]]:
+    """Operation -> the cells that the page has behind its names."""
+    found = {}
+    for line in PAGE.read_text().splitlines():
+        names, *cells = (each.strip() for each in line.strip("|").split(" | "))
+        if line.startswith("| `") and len(cells) == len(COLUMNS) + 1:
+            found[re.findall("`(.*?)`", names)[0]] = tuple(cells)
+    return found
 
 
 def family(name: str) -> str:

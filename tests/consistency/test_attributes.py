@@ -7,12 +7,19 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tools.parsed import ROOT, files, statements, tree_of
 
-ROOT = Path(__file__).parents[1]
-ROOMS = ("tgraph", "compiler", "runtime")
-FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 FIRST = ("__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__")
+
+
+def targets_of(statement: ast.stmt) -> list[ast.expr]:
+    if isinstance(statement, ast.Assign):
+        return statement.targets
+    if isinstance(statement, ast.AnnAssign | ast.For):
+        return [statement.target]
+    if isinstance(statement, ast.With):
+        return [item.optional_vars for item in statement.items if item.optional_vars]
+    return []
 
 
 def assigned(function: ast.FunctionDef) -> Iterator[tuple[str, int]]:
@@ -20,15 +27,8 @@ def assigned(function: ast.FunctionDef) -> Iterator[tuple[str, int]]:
     if not function.args.args:
         return
     owner = function.args.args[0].arg
-    for node in ast.walk(function):
-        targets: list[ast.expr] = []
-        if isinstance(node, ast.Assign):
-            targets = list(node.targets)
-        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr, ast.For)):
-            targets = [node.target]
-        elif isinstance(node, ast.With):
-            targets = [item.optional_vars for item in node.items if item.optional_vars]
-        for target in targets:
+    for statement in statements(function.body):
+        for target in targets_of(statement):
             for each in ast.walk(target):
                 if (
                     isinstance(each, ast.Attribute)
@@ -52,36 +52,42 @@ def declared(body: list[ast.stmt]) -> set[str]:
     return found
 
 
-@cache
-def classes() -> dict[str, list[tuple[Path, ast.ClassDef]]]:
-    """All classes, read by the tests here and not by whoever collects them."""
-    found: dict[str, list[tuple[Path, ast.ClassDef]]] = {}
-    for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+Classes = dict[str, list[tuple[Path, ast.ClassDef]]]
+
+
+def classes() -> Classes:
+    """All classes of the package by name."""
+    found: Classes = {}
+    for path in files().values():
+        for node in statements(tree_of(path).body):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append((path, node))
     return found
 
 
-@pytest.fixture(autouse=True, scope="module")
-def forget() -> Iterator[None]:
-    yield
-    classes.cache_clear()
+class Attributes:
+    """The attributes of classes, each class examined once."""
+
+    def __init__(self) -> None:
+        self.classes = classes()
+        self.known = cache(self._known)
+
+    def _known(self, node: ast.ClassDef) -> set[str]:
+        """What is there once `__init__` has run, that of the base classes included."""
+        found = declared(node.body)
+        for method in node.body:
+            if isinstance(method, ast.FunctionDef) and method.name in FIRST:
+                found |= {name for name, _ in assigned(method)}
+        for base in node.bases:
+            for _, other in self.classes.get(name_of(base), []):
+                found |= self.known(other)
+        return found
 
 
-def known(node: ast.ClassDef) -> set[str]:
-    """What is there once `__init__` has run, that of the classes below included."""
-    found = declared(node.body)
-    for method in node.body:
-        if isinstance(method, ast.FunctionDef) and method.name in FIRST:
-            found |= {name for name, _ in assigned(method)}
-    for base in node.bases:
-        name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
-        if isinstance(base, ast.Subscript):
-            name = getattr(base.value, "id", "")
-        for _, other in classes().get(name, []):
-            found |= known(other)
-    return found
+def name_of(base: ast.expr) -> str:
+    if isinstance(base, ast.Subscript):
+        return str(getattr(base.value, "id", ""))
+    return base.attr if isinstance(base, ast.Attribute) else str(getattr(base, "id", ""))
 
 
 def is_of_the_class(method: ast.FunctionDef) -> bool:
@@ -91,8 +97,9 @@ def is_of_the_class(method: ast.FunctionDef) -> bool:
 
 def test_no_attribute_is_born_outside_init() -> None:
     late = []
-    for path, node in (item for items in classes().values() for item in items):
-        there = known(node)
+    attributes = Attributes()
+    for path, node in (item for items in attributes.classes.values() for item in items):
+        there = attributes.known(node)
         for method in node.body:
             if not isinstance(method, ast.FunctionDef) or method.name in FIRST:
                 continue
