@@ -49,33 +49,43 @@ def inputs_of(graph, seed=0):
     return found
 
 
-def check(graph, inputs=None):
-    program = cuda_program(graph)
-    inputs = inputs_of(graph) if inputs is None else inputs
-    expected = interpret_program(program, inputs)
-    for order in ("forward", "shuffled"):
-        for have, want in zip(run_program(program, inputs, order, seed=2), expected, strict=True):
-            tolerance = TOLERANCE.get(want.dtype.name, 0)
-            wide = (have.astype(np.float64), want.astype(np.float64))
-            np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance)
-    return program
+def check(rows):
+    """The programs of labelled graphs, whose kernels do what the interpreter does."""
+    programs = {label: cuda_program(graph) for label, graph in rows.items()}
+    shim.compile_together(program.source for program in programs.values())
+    for label, program in programs.items():
+        inputs = inputs_of(rows[label])
+        expected = interpret_program(program, inputs)
+        for order in ("forward", "shuffled"):
+            found = run_program(program, inputs, order, seed=2)
+            for have, want in zip(found, expected, strict=True):
+                tolerance = TOLERANCE.get(want.dtype.name, 0)
+                wide = (have.astype(np.float64), want.astype(np.float64))
+                np.testing.assert_allclose(
+                    *wide, rtol=tolerance, atol=tolerance, err_msg=f"{label}, {order}"
+                )
+    return programs
 
 
 @needs_shim
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("name", SCANS)
-def test_kernels_do_what_their_loop_programs_mean(name, reverse):
-    for shape, axis in SHAPES:
-        program = check(scanned(name, shape, axis, "float32", reverse))
-        assert len(program.launches) <= 1 + reverse  # backwards, others read it flipped
+def test_kernels_do_what_their_loop_programs_mean(reverse):
+    rows = {
+        (name, shape, axis): scanned(name, shape, axis, "float32", reverse)
+        for name in SCANS
+        for shape, axis in SHAPES
+    }
+    for label, program in check(rows).items():
+        assert len(program.launches) <= 1 + reverse, label  # backwards, others read it flipped
 
 
 @needs_shim
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int64", "int8"])
-def test_other_types(dtype):
-    names = SCANS if dtype.startswith(("float", "b")) else SCANS[:-1]
-    for name in names:
-        check(scanned(name, (3, 520), 1, dtype))
+def test_other_types():
+    check({
+        (name, dtype): scanned(name, (3, 520), 1, dtype)
+        for dtype in ("float16", "bfloat16", "float64", "int64", "int8")
+        for name in (SCANS if dtype.startswith(("float", "b")) else SCANS[:-1])
+    })  # fmt: skip
 
 
 def test_groups_of_all_sizes_are_there():
@@ -140,22 +150,28 @@ def short_pieces(monkeypatch):
         monkeypatch.setattr(split_scans, name, value)
 
 
+FOLDS = {"cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum, "cummin": np.minimum}
+LONG = [((2, 1000), 1), ((1009,), 0), ((403, 3), 0)]
+
+
 @needs_shim
-@pytest.mark.parametrize(("shape", "axis"), [((2, 1000), 1), ((1009,), 0), ((403, 3), 0)], ids=str)
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("name", SCANS[:-1])
-def test_pieces(short_pieces, name, reverse, shape, axis):
+def test_pieces(short_pieces):
     """Their values are those of whole rows, which eager code has."""
-    graph = scanned(name, shape, axis, "float64", reverse)
-    program = check(graph)
-    assert len(program.launches) >= 3
-    (x,) = inputs_of(graph)
-    fold = {"cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum, "cummin": np.minimum}
-    flipped = np.flip(2 * x, axis) if reverse else 2 * x
-    running = fold[name].accumulate(flipped, axis)
-    (found,) = run_program(program, [x])
-    expected = (np.flip(running, axis) if reverse else running) - 2 * x
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    rows = {
+        (name, reverse, shape, axis): scanned(name, shape, axis, "float64", reverse)
+        for name in FOLDS
+        for reverse in (False, True)
+        for shape, axis in LONG
+    }
+    for label, program in check(rows).items():
+        name, reverse, _, axis = label
+        assert len(program.launches) >= 3, label
+        (x,) = inputs_of(rows[label])
+        flipped = np.flip(2 * x, axis) if reverse else 2 * x
+        running = FOLDS[name].accumulate(flipped, axis)
+        (found,) = run_program(program, [x])
+        expected = (np.flip(running, axis) if reverse else running) - 2 * x
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=str(label))
 
 
 def test_long_rows_are_work_for_all_blocks():

@@ -6,8 +6,9 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
-from cuda_tools import nvrtc, shim
+from cuda_tools import host_compiler, nvrtc, shim
 from cuda_tools.shim import ORDERS, LaunchError, Library
+from tgraph.compiler.targets.cuda.device_library import library_text
 
 pytestmark = pytest.mark.skipif(shim.available() is not None, reason=shim.available() or "")
 
@@ -553,19 +554,67 @@ def test_a_kernel_may_have_the_name_of_a_function_of_the_system():
 
 
 def test_a_text_is_compiled_once(monkeypatch, tmp_path):
-    monkeypatch.setattr(shim, "_cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(host_compiler, "cache_folder", lambda: tmp_path)
+    host_compiler._in_front.cache_clear()
     source = 'extern "C" __global__ void kernel(float* x) { x[0] = 6; }'
     threads = [threading.Thread(target=Library, args=(source,)) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    # The library and what all libraries share; nothing half-built stays.
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".o", ".so"]
-    monkeypatch.setattr(shim.subprocess, "run", lambda *a, **k: pytest.fail("compiled again"))
+    # The library, where it is, and what all libraries share; nothing half-built stays.
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".entry", ".ii", ".o", ".so"]
+    monkeypatch.setattr(
+        host_compiler.subprocess, "run", lambda *a, **k: pytest.fail("compiled again")
+    )
     out = np.zeros(1, f32)
     Library(source).launch("kernel", 1, 1, (out,))
     assert out[0] == 6
+
+
+def test_texts_that_wait_are_compiled_together(monkeypatch, tmp_path):
+    """With kernels of the same name, and one that reads what it takes from the text until then."""
+    monkeypatch.setattr(host_compiler, "cache_folder", lambda: tmp_path)
+    host_compiler._in_front.cache_clear()
+    front = library_text()
+    texts = [
+        f'{front}extern "C" __global__ void kernel(float* x) {{ x[0] = tg_maximum(x[0], {n}.5f); }}'
+        for n in range(3)
+    ]
+    waiting = [Library(text, later=True) for text in texts]
+    assert not list(tmp_path.iterdir())
+    assert waiting[0].parameters("kernel") == (shim.Parameter("f", True, False, 4),)
+    for n in (2, 0, 1):
+        out = np.zeros(1, f32)
+        waiting[n].launch("kernel", 1, 1, (out,))
+        assert out[0] == n + 0.5
+    assert len(list(tmp_path.glob("*.so"))) == 1
+
+
+def test_a_text_that_is_refused_does_not_keep_others_from_running(tmp_path, monkeypatch):
+    monkeypatch.setattr(host_compiler, "cache_folder", lambda: tmp_path)
+    host_compiler._in_front.cache_clear()
+    good, bad = (
+        Library(
+            f'{library_text()}extern "C" __global__ void kernel(int* x) {{ x[0] = {value}; }}',
+            later=True,
+        )
+        for value in ("3", "three")
+    )
+    out = np.zeros(1, i32)
+    good.launch("kernel", 1, 1, (out,))
+    assert out[0] == 3
+    with pytest.raises(RuntimeError, match=r"kernel\.cu:\d+:.*error: .*three"):
+        bad.launch("kernel", 1, 1, (out,))
+
+
+def test_only_what_a_text_uses_is_in_front_of_it():
+    known = host_compiler._in_front(shim._library())
+    used = host_compiler.needed(known, "x = atomicAdd(p, 1);")
+    assert "atomicAdd" in used and "update" in used
+    assert "atomicSub" not in used and "tg_scan" not in used
+    everything = " ".join(word for each in known for word in each.declares)
+    assert len(host_compiler.needed(known, everything)) > 4 * len(used)
 
 
 # Statements, and whether both compilers take them.

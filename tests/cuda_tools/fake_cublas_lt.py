@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from tgraph.runtime.cuda import cublas_lt
 
-from . import shim
+from . import host_compiler, shim
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wextra")
@@ -104,7 +104,7 @@ def _built() -> Path:
         f"static const std::map<int, const char*> status_names = {{{statuses}}};\n"
         f'#line 1 "{_SOURCE.name}"\n{_SOURCE.read_text()}'
     )
-    return shim._build(text, (shim._compiler(), *_FLAGS, "-x", "c++", "-"), ".so")
+    return host_compiler.build(text, (host_compiler.compiler(), *_FLAGS, "-x", "c++", "-"), ".so")
 
 
 def library() -> FakeCublasLt:

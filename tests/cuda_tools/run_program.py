@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,11 @@ def interpret_program(program: CudaProgram, inputs: Sequence[Array]) -> list[Arr
     Hand-written kernels have none, and run on the shim.
     """
     return _Run(program, inputs).run("forward", 0, interpreted=True)
+
+
+@lru_cache(maxsize=64)
+def _library(source: str) -> Library:
+    return Library(source)
 
 
 class _Run:
@@ -126,9 +131,9 @@ class _Run:
                     self.memory[one], self.memory[other] = both
                 return step.by
 
-    @cached_property
+    @property
     def library(self) -> Library:
-        return Library(self.program.source)
+        return _library(self.program.source)
 
     def launch(self, step: LaunchStep, params: Sequence[Param], order: Order, seed: int) -> None:
         if self.program.eager:

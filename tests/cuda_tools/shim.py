@@ -12,7 +12,6 @@ and a block never sees another one that runs beside it. A kernel without an end 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import pickle
 import re
@@ -20,15 +19,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from tgraph.compiler.targets.cuda.device_library import library_text
+
+from . import host_compiler
+from .host_compiler import Built, Sanitizer, Text
 
 Order = Literal["forward", "backward", "shuffled"]
-Sanitizer = Literal["address", "thread"]
 ORDERS: tuple[Order, ...] = ("forward", "backward", "shuffled")
 
 MOST_THREADS = 1024
@@ -38,19 +42,6 @@ _LARGEST_GRID = (2**31 - 1, 65535, 65535)
 _LARGEST_BLOCK = (1024, 1024, 64)
 
 _HERE = Path(__file__).parent
-_HEADER = _HERE / "cuda_on_cpu.h"
-_RUNTIME = _HERE / "cuda_on_cpu.cpp"
-_FLAGS = (
-    *("-std=c++17", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"),
-    *("-fno-strict-aliasing", "-fno-math-errno", "-fwrapv", "-ffp-contract=off", "-w"),
-    # Errors in what the header's macros make are told of the kernel's line.
-    *("-ftrack-macro-expansion=0", "-fmax-errors=5"),
-)
-_SANITIZER_FLAGS = {
-    None: (),
-    "address": ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-wrapv"),
-    "thread": ("-fsanitize=thread",),
-}
 _SANITIZER_LIBRARIES = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 # Python does not free everything at its end, and its own allocator would hide ends of arrays.
 _SANITIZER_OPTIONS = {
@@ -69,14 +60,10 @@ def available() -> str | None:
     """None where kernels can be run, else the reason why not."""
     if not sys.platform.startswith("linux"):
         return f"CUDA C is run on the CPU on Linux only, and this is {sys.platform}"
-    if shutil.which(_compiler()) is None:
-        return f"CUDA C is run on the CPU with a C++ compiler, and {_compiler()} is not installed"
+    compiler = host_compiler.compiler()
+    if shutil.which(compiler) is None:
+        return f"CUDA C is run on the CPU with a C++ compiler, and {compiler} is not installed"
     return None
-
-
-def _compiler() -> str:
-    """g++, or the one that TGRAPH_TEST_CXX names."""
-    return os.environ.get("TGRAPH_TEST_CXX", "g++")
 
 
 # -- the text ------------------------------------------------------------------------------------
@@ -101,6 +88,7 @@ _PAIRS = {"(": ")", "{": "}"}
 class _Kernel(NamedTuple):
     name: str
     most_threads: int
+    parameters: str
     body: tuple[int, int]  # where it stands in the text
 
 
@@ -137,10 +125,11 @@ def _kernels(text: str) -> Iterator[_Kernel]:
             continue  # a declaration
         bounds = re.match(r"\s*(\d+)", match["before"] or match["after"] or "")
         most = int(bounds[1]) if bounds else MOST_THREADS
-        yield _Kernel(match["name"], most, (start, _closing(text, start)))
+        parameters = text[match.end() + 1 : after - 1]
+        yield _Kernel(match["name"], most, parameters, (start, _closing(text, start)))
 
 
-def _translate(source: str) -> tuple[str, dict[str, _Kernel]]:
+def _translate(source: str) -> tuple[Text, dict[str, _Kernel]]:
     """The text for the C++ compiler, and its kernels by name."""
     text = _without_comments(source)
     include = _INCLUDE.search(text)
@@ -157,7 +146,14 @@ def _translate(source: str) -> tuple[str, dict[str, _Kernel]]:
         pieces += [_no_shared(text, position, start), _static_shared(text[start:end], kernel.name)]
         position = end
     pieces.append(_no_shared(text, position, len(text)))
-    return "".join(pieces), kernels
+    front = _library() if source.startswith(library_text()) else ""
+    return Text(front, "".join(pieces)[len(front) :], tuple(kernels)), kernels
+
+
+@cache
+def _library() -> str:
+    """What stands in front of the kernels of a program."""
+    return _without_comments(library_text())
 
 
 def _dynamic_shared(match: re.Match[str]) -> str:
@@ -176,56 +172,6 @@ def _no_shared(text: str, start: int, end: int) -> str:
         line = _line_of(text, shared.start())
         raise ValueError(f"line {line}: __shared__ stands in kernels only; others take pointers")
     return text[start:end]
-
-
-# -- compiling -----------------------------------------------------------------------------------
-
-
-def _cache_folder() -> Path:
-    folder = Path(tempfile.gettempdir()) / f"tgraph-cuda-on-cpu-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
-
-
-@cache
-def _compiler_version(compiler: str) -> str:
-    command = [compiler, "--version"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def _build(text: str, command: Sequence[str], suffix: str) -> Path:
-    """What `command` makes of the text, from the cache where it is there.
-
-    The key holds everything that the result depends on. The file gets its name when it is complete,
-    so that processes which build the same do not disturb each other.
-    """
-    parts = (text, *command, _compiler_version(command[0]), _HEADER.read_text())
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    path = _cache_folder() / (key + suffix)
-    if path.exists():
-        return path
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        built = Path(folder) / path.name
-        run = [*command, "-o", str(built)]
-        done = subprocess.run(run, input=text, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"the C++ compiler refused the kernels:\n{done.stderr}")
-        built.replace(path)
-    return path
-
-
-def _build_runtime(sanitize: Sanitizer | None) -> Path:
-    defines = (f"-DTG_ASAN={int(sanitize == 'address')}", f"-DTG_TSAN={int(sanitize == 'thread')}")
-    command = (_compiler(), *_FLAGS, "-O2", *defines, f"-I{_HERE}", "-x", "c++", "-c", "-")
-    return _build(f'#line 1 "{_RUNTIME.name}"\n{_RUNTIME.read_text()}', command, ".o")
-
-
-def _build_library(text: str, names: Iterable[str], sanitize: Sanitizer | None) -> Path:
-    flags = (*_FLAGS, *_SANITIZER_FLAGS[sanitize])
-    runtime = str(_build_runtime(sanitize))
-    ends = "".join(f"TG_KERNEL({name})\n" for name in names)
-    command = (_compiler(), *flags, "-shared", "-include", str(_HEADER), runtime, "-x", "c++", "-")
-    return _build(f'#line 1 "kernel.cu"\n{text}\n#line 1 "ends"\n{ends}', command, ".so")
 
 
 # -- launching -----------------------------------------------------------------------------------
@@ -299,6 +245,34 @@ class Parameter(NamedTuple):
         return f"a pointer to {name}" if self.pointer else name
 
 
+_TYPES = {
+    **dict.fromkeys(["float", "double"], "f"),
+    **dict.fromkeys(["signed char", "short", "int", "long long"], "i"),
+    **{f"unsigned {name}": "u" for name in ("char", "short", "int", "long long")},
+    "bool": "b",
+    "char": "c",
+}
+_BYTES = {"bool": 1, "char": 1, "short": 2, "int": 4, "float": 4, "long": 8, "double": 8}
+_PARAMETER = re.compile(
+    rf"\s*(?P<constant>const\s+)?(?P<type>{'|'.join(_TYPES)})\s*(?P<pointer>\*?)"
+    r"\s*(?:\b__restrict__\s+)?\b\w+\s*"
+)
+
+
+def _parameters_of(text: str) -> tuple[Parameter, ...] | None:
+    """What a kernel takes, read from its text; None where only the compiler knows."""
+    found = [_PARAMETER.fullmatch(each) for each in text.split(",")] if text.strip() else []
+    if None in found:
+        return None
+    return tuple(_parameter(each) for each in found if each)
+
+
+def _parameter(match: re.Match[str]) -> Parameter:
+    name, pointer = match["type"], bool(match["pointer"])
+    word = name.removeprefix("signed ").removeprefix("unsigned ").split()[0]
+    return Parameter(_TYPES[name], pointer, pointer and bool(match["constant"]), _BYTES[word])
+
+
 def _address_of(place: str, parameter: Parameter, argument: Any) -> tuple[Any, int]:
     """What keeps the argument's bytes alive, and where they are."""
     if parameter.pointer and not isinstance(argument, np.ndarray):
@@ -330,20 +304,45 @@ class Library:
 
     Kernels are defined as `extern "C" __global__ void name(...)`, where `__launch_bounds__(n)` may
     stand before or behind `void`. A text is compiled once; its library is kept in a folder for
-    temporary files. With `sanitize` the library can only be loaded where the sanitizer is, which is
-    what `run_sanitized` is for.
+    temporary files. With `later` it is compiled when it is launched first, together with all others
+    that wait by then. With `sanitize` the library can only be loaded where the sanitizer is, which
+    is what `run_sanitized` is for.
 
     Raises ValueError for a text without kernels, with an #include, or with static shared memory
     outside of kernels; RuntimeError with the compiler's messages for one that does not compile.
     """
 
-    def __init__(self, source: str, *, sanitize: Sanitizer | None = None) -> None:
+    def __init__(
+        self, source: str, *, sanitize: Sanitizer | None = None, later: bool = False
+    ) -> None:
         if sanitize and _SANITIZER_LIBRARIES[sanitize][0] not in os.environ.get("LD_PRELOAD", ""):
             raise RuntimeError(f"the {sanitize} sanitizer is not loaded: use run_sanitized")
         self._lines = source.splitlines()
-        text, self._kernels = _translate(source)
+        self._text, self._kernels = _translate(source)
+        self._loaded: tuple[ctypes.PyDLL, str] | None = None
+        if sanitize:
+            self._use(Built(host_compiler.sanitized_library(self._text, sanitize), ""))
+        elif later:
+            _waiting.add(self)
+        else:
+            self._load()
+
+    def _load(self) -> tuple[ctypes.PyDLL, str]:
+        """The compiled kernels, and what their names begin with."""
+        with _loading:
+            if self._loaded is None:
+                _waiting.discard(self)
+                _compile([self, *_waiting])
+        assert self._loaded is not None
+        return self._loaded
+
+    def _use(self, built: Built) -> None:
+        _mathematics()
         # PyDLL keeps Python's lock: a library runs one launch at a time.
-        self._library = ctypes.PyDLL(str(_build_library(text, self._kernels, sanitize)))
+        self._loaded = ctypes.PyDLL(str(built.path)), built.prefix
+        for name, kernel in self._kernels.items():
+            read = _parameters_of(kernel.parameters)
+            assert read in (None, self._compiled_parameters(name)), f"{name}: {read}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -352,6 +351,10 @@ class Library:
 
     def parameters(self, name: str) -> tuple[Parameter, ...]:
         """What a kernel takes."""
+        read = _parameters_of(self._named(name).parameters) if self._loaded is None else None
+        return self._compiled_parameters(name) if read is None else read
+
+    def _compiled_parameters(self, name: str) -> tuple[Parameter, ...]:
         kernel = self._kernel(name)
         found = (kernel.parameter[i] for i in range(kernel.parameters))
         return tuple(Parameter(p.kind.decode(), p.pointer, p.constant, p.bytes) for p in found)
@@ -361,10 +364,15 @@ class Library:
         kernel = self._kernel(name)
         return (kernel.shared_end or 0) - (kernel.shared or 0)
 
-    def _kernel(self, name: str) -> _KernelStruct:
+    def _named(self, name: str) -> _Kernel:
         if name not in self._kernels:
             raise ValueError(f"no kernel {name!r}; there are {', '.join(self._kernels)}")
-        return _KernelStruct.in_dll(self._library, f"tg_kernel_{name}")
+        return self._kernels[name]
+
+    def _kernel(self, name: str) -> _KernelStruct:
+        self._named(name)
+        library, prefix = self._loaded or self._load()
+        return _KernelStruct.in_dll(library, f"tg_kernel_{prefix}{name}")
 
     def launch(
         self,
@@ -418,8 +426,10 @@ class Library:
     def _run(self, name: str, pointers: Any, sizes: Any, order: Order, seed: int) -> None:
         launch = _LaunchStruct(*sizes, ORDERS.index(order), seed, pointers)
         failure = _FailureStruct()
-        failed = self._library.tg_launch(
-            ctypes.byref(self._kernel(name)), ctypes.byref(launch), ctypes.byref(failure)
+        kernel = self._kernel(name)
+        library, _ = self._loaded or self._load()
+        failed = library.tg_launch(
+            ctypes.byref(kernel), ctypes.byref(launch), ctypes.byref(failure)
         )
         if failed:
             raise LaunchError(self._message(name, failure))
@@ -457,6 +467,35 @@ class Library:
         return f"{message}\n  line {failure.line}: {self._lines[failure.line - 1].strip()}"
 
 
+@cache
+def _mathematics() -> ctypes.CDLL:
+    """The functions that kernels call, which libraries look for among what is loaded globally."""
+    return ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
+
+
+_loading = threading.RLock()
+_waiting: weakref.WeakSet[Library] = weakref.WeakSet()
+
+
+def _compile(together: Sequence[Library]) -> None:
+    """Compile and load libraries. Where one of them is refused, only the first is tried again."""
+    try:
+        built = host_compiler.libraries([each._text for each in together])
+    except RuntimeError:
+        if len(together) == 1:
+            raise
+        _compile(together[:1])
+        return
+    for library, found in zip(together, built, strict=True):
+        library._use(found)
+        _waiting.discard(library)
+
+
+def compile_together(sources: Iterable[str]) -> None:
+    """Compile texts that are run later, several in a file."""
+    host_compiler.libraries([_translate(each)[0] for each in dict.fromkeys(sources)])
+
+
 # -- sanitizers ----------------------------------------------------------------------------------
 
 
@@ -484,7 +523,7 @@ def run_sanitized(source: str, launches: Sequence[Launch], kind: Sanitizer) -> s
     Raises LaunchError where a launch does, RuntimeError where the text does not compile or the
     process fails otherwise.
     """
-    _build_library(*_translate(source), kind)
+    host_compiler.sanitized_library(_translate(source)[0], kind)
     with tempfile.TemporaryDirectory() as folder:
         task, result = Path(folder) / "task", Path(folder) / "result"
         task.write_bytes(pickle.dumps((source, [tuple(launch) for launch in launches], kind)))
@@ -515,7 +554,7 @@ def _sanitized_environment(kind: Sanitizer) -> dict[str, str]:
 
 @cache
 def _path_of_library(name: str) -> str:
-    command = [_compiler(), f"-print-file-name={name}"]
+    command = [host_compiler.compiler(), f"-print-file-name={name}"]
     path = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     if not os.path.isabs(path):
         raise RuntimeError(f"the compiler has no {name}")

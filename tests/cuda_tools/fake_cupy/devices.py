@@ -339,7 +339,7 @@ class Module:
     def load(self, cubin: bytes) -> None:
         if not isinstance(cubin, bytes):
             raise TypeError(f"Expected bytes, got {type(cubin).__name__}")
-        self._library = Library(cubin.decode().rstrip("\0"))
+        self._library = Library(cubin.decode().rstrip("\0"), later=True)
         self._device = context.device
         self.ptr = machine.handle()
 
