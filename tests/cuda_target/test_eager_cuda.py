@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,7 +78,8 @@ def test_forward(case: OpCase, cuda: Any) -> None:
     run_and_compare(case, case.dtypes[0], cuda)
 
 
-@pytest.mark.parametrize("case", sampled(CASES, 3), ids=ids)
+# Types and shapes are the CPU's business too, where all rows have them: here a part.
+@pytest.mark.parametrize("case", sampled(CASES, 10), ids=ids)
 def test_forward_of_more(case: OpCase, cuda: Any) -> None:
     for variant, dtype in more(case):
         run_and_compare(variant, dtype, cuda)
@@ -135,8 +137,19 @@ def agree(found: Any, expected: Any, device: Any, tolerance: float, what: str) -
         check_values(have.detach().cpu().numpy(), want.detach().numpy(), tolerance, what)
 
 
-@pytest.mark.parametrize("case", sampled(SMOOTH, 2), ids=ids)
+# Gradients are made of what other rows compute: a part of them here, another in the long form.
+@pytest.mark.parametrize("case", sampled(SMOOTH, 10), ids=ids)
 def test_gradient(case: OpCase, cuda: Any) -> None:
+    check_gradient(case, cuda)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", sampled(SMOOTH, 4, 1), ids=ids)
+def test_more_gradients(case: OpCase, cuda: Any) -> None:
+    check_gradient(case, cuda)
+
+
+def check_gradient(case: OpCase, cuda: Any) -> None:
     here, there = Gradients(case), OnDevice(case, cuda)
     expected, found = here.first(*here.arguments()), there.first(*there.arguments())
     agree(found, expected, cuda, 1e5, f"gradient of {case.name}")
@@ -183,7 +196,7 @@ def run_laid(case: OpCase, dtype: Any, device: Any) -> None:
         compare(case, found, expected, device, f"{case.name}, {layout.__name__}, {dtype.name}")
 
 
-@pytest.mark.parametrize("case", sampled(LAID, 3), ids=ids)
+@pytest.mark.parametrize("case", sampled(LAID, 10), ids=ids)
 def test_layouts(case: OpCase, cuda: Any) -> None:
     run_laid(case, case.dtypes[0], cuda)
 
@@ -210,9 +223,11 @@ def test_gradient_layouts(case: OpCase, cuda: Any) -> None:
 
 # -- promotion -------------------------------------------------------------------------------
 
+PAIRS = list(itertools.product(DTYPES, DTYPES))
 
-@pytest.mark.parametrize("other", DTYPES, ids=str)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+# Types of results are found before a device is asked, and all pairs are tested on the CPU.
+@pytest.mark.parametrize(("dtype", "other"), sampled(PAIRS, 4), ids=str)
 def test_promotion(dtype: Any, other: Any, cuda: Any) -> None:
     """Also of a tensor on the CPU without dimensions with one on the device."""
     for shapes in [((4,), (4,)), ((4,), ()), ((), (4,)), ((), ())]:

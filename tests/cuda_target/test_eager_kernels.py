@@ -19,7 +19,7 @@ pytest_plugins = ["cuda_tools.device"]
 SLACK = 16  # units of the dtype's spacing, as for eager code on a device
 # A weight for each channel is a view of another shape.
 ROWS = [case for case in CASES if case.elementwise and case.name != "prelu"]
-PER_KERNEL = 10
+PER_KERNEL = 30
 CHUNKS = [ROWS[at : at + PER_KERNEL] for at in range(0, len(ROWS), PER_KERNEL)]
 
 

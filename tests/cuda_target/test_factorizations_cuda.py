@@ -55,8 +55,16 @@ def everything(a: tg.Tensor) -> list[tg.Tensor]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", [tg.float32, tg.float64], ids=str)
+# The routines of float32 differ by a letter: in the short form two shapes have them.
+SINGLE = [
+    pytest.param(shape, tg.float32, marks=() if shape in SHAPES[1:5:3] else pytest.mark.slow)
+    for shape in SHAPES
+]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [*((shape, tg.float64) for shape in SHAPES), *SINGLE], ids=str
+)
 def test_results_are_what_they_are_called(cuda: Any, dtype: Any, shape: tuple[int, ...]) -> None:
     tg.manual_seed(1)
     a = tg.randn(*shape, dtype=tg.float64).to(dtype)

@@ -37,12 +37,18 @@ def test_golden(name, request):
     assert found == file.read_text()
 
 
+@pytest.fixture(scope="module")
+def programs():
+    """Of all cases, compiled together."""
+    found = {name: cuda_program(make()) for name, make in CASES.items()}
+    shim.compile_together(program.source for program in found.values())
+    return found
+
+
 @pytest.mark.skipif(shim.available() is not None, reason=str(shim.available()))
 @pytest.mark.parametrize("name", CASES)
-def test_kernels_do_what_their_loop_programs_mean(name):
-    graph = CASES[name]()
-    program = cuda_program(graph)
-    inputs = inputs_of(graph)
+def test_kernels_do_what_their_loop_programs_mean(name, programs):
+    program, inputs = programs[name], inputs_of(CASES[name]())
     expected = interpret_program(program, inputs)
     for order in ("forward", "shuffled"):
         found = run_program(program, inputs, order, seed=1)

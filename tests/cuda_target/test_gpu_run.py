@@ -87,7 +87,13 @@ def test_one_case_of_every_operation_comes_first() -> None:
     assert len(found) == len(given)
 
 
-@pytest.mark.parametrize("without", [[], ["--without-pytest"]], ids=["pytest", "without"])
+@pytest.mark.parametrize(
+    "without",
+    [
+        pytest.param([], id="pytest", marks=pytest.mark.slow),
+        pytest.param(["--without-pytest"], id="without"),
+    ],
+)
 def test_operations_are_known_by_their_rows(tmp_path: Path, without: list[str]) -> None:
     """Of real modules, of which nothing is run."""
     journal = tmp_path / "journal"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,27 +50,29 @@ def inputs_of(graph: Graph) -> list[Any]:
     return found
 
 
-def check(graph: Graph, inputs: Sequence[Any]) -> None:
+def check(rows: Mapping[str, tuple[Graph, Sequence[Any]]]) -> None:
     """The same bits with numbers in the text and beside it, and with values in the launch."""
-    expected = run_program(program(graph), inputs)
-    small = [at for at, node in enumerate(graph.inputs) if node.type.nbytes <= 16]
-    found = program(graph, eager=True, from_host=small)
-    for have, want in zip(run_program(found, inputs), expected, strict=True):
-        np.testing.assert_array_equal(have, want)
+    pairs = {}
+    for name, (graph, _) in rows.items():
+        small = [at for at, node in enumerate(graph.inputs) if node.type.nbytes <= 16]
+        pairs[name] = program(graph), program(graph, eager=True, from_host=small)
+    shim.compile_together(each.source for pair in pairs.values() for each in pair)
+    for name, pair in pairs.items():
+        expected, found = (run_program(each, rows[name][1]) for each in pair)
+        for have, want in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(have, want, err_msg=name)
 
 
 @NEEDS_COMPILER
-@pytest.mark.parametrize("name", CASES)
-def test_kernels_of_every_class(every_number: None, name: str) -> None:
-    graph = CASES[name]()
-    check(graph, inputs_of(graph))
+def test_kernels_of_every_class(every_number: None) -> None:
+    graphs = {name: make() for name, make in CASES.items()}
+    check({name: (graph, inputs_of(graph)) for name, graph in graphs.items()})
 
 
 @NEEDS_COMPILER
-@pytest.mark.parametrize("seed", range(16))
-def test_random_graphs(every_number: None, seed: int) -> None:
-    case = case_of(program_of_seed(seed))
-    check(case.graph, case.arrays)
+def test_random_graphs(every_number: None) -> None:
+    cases = {f"seed {seed}": case_of(program_of_seed(seed)) for seed in range(16)}
+    check({name: (case.graph, case.arrays) for name, case in cases.items()})
 
 
 @NEEDS_COMPILER
