@@ -32,7 +32,7 @@ $(VENV)/.examples: pyproject.toml | $(RUN)/python
 test: $(VENV)/.installed
 	$(call prepare,$(RUN))
 	$(if $(ARGS),,$(RUN)/python -m pytest tests/consistency)
-	$(RUN)/python -m pytest -n $(JOBS) $(or $(ARGS),--ignore=tests/consistency)
+	$(RUN)/python -m pytest -n $(JOBS) --dist worksteal $(or $(ARGS),--ignore=tests/consistency)
 
 # Tables, stubs, pages and imports against the code.
 consistency: $(VENV)/.installed
@@ -42,7 +42,7 @@ consistency: $(VENV)/.installed
 # Tests as on smaller processors than this one: see tests/cpus.py.
 cpus: $(VENV)/.installed
 	$(call prepare,$(RUN))
-	$(RUN)/python tests/cpus.py -n $(JOBS) $(ARGS)
+	$(RUN)/python tests/cpus.py -n $(JOBS) --dist worksteal $(ARGS)
 
 demo: $(VENV)/.examples
 	$(call prepare,$(RUN))

@@ -54,6 +54,17 @@ def run_scale(module, n=1001):
     return x, out
 
 
+def test_no_module_is_compiled_at_a_higher_level_than_the_highest(monkeypatch):
+    text = SCALE.replace("scale", "at_levels")
+    shipped = jit.compile_module(text)
+    monkeypatch.setattr(jit, "highest_level", 1)
+    assert jit.compile_module(text) is jit.compile_module(text, opt=1) is not shipped
+    own = jit.Source(text, own=True)
+    assert jit.compile_modules([own]) == jit.compile_modules([own]) != [jit.compile_module(text)]
+    monkeypatch.undo()
+    assert jit.compile_module(text) is shipped
+
+
 @pytest.mark.parametrize("options", [{}, {"unroll": True}, {"opt": 0}, {"opt": 1}, {"opt": 2}])
 def test_compiled_code_computes(options):
     x, out = run_scale(jit.compile_module(SCALE, **options))
