@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from opcase import Array, OpCase
 from opcases import CASES
-from sampling import sampled
-from test_ops import as_tuple, ids
+from rows import check_rows
+from sampling import rotating
+from test_ops import as_tuple
 
 import tgraph as tg
 from tgraph.compiled.compile import compile as compiled
@@ -60,17 +61,23 @@ class Found(Exception):
     """Carries strides out of a trace, whose other effects are undone."""
 
 
-def traced_strides(function: Callable[..., Any], inputs: Sequence[Any]) -> list[tuple[int, ...]]:
-    def noting(*args: Any) -> None:
-        raise Found(strides(function(*args)))
+Call = tuple[Callable[..., Any], Sequence[Any]]
+
+
+def traced_strides(calls: Sequence[Call]) -> list[list[tuple[int, ...]]]:
+    """Of the results of each call; one trace has all."""
+
+    def noting(inputs: list[Any]) -> None:
+        raise Found([strides(call(*each)) for (call, _), each in zip(calls, inputs, strict=True)])
 
     with pytest.raises(Found) as found:
-        trace(noting, *inputs)
+        trace(noting, [list(inputs) for _, inputs in calls])
     return found.value.args[0]  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("case", sampled(LAID_OUT, 2), ids=ids)
-def test_a_trace_knows_the_strides_of_eager_results(case: OpCase) -> None:
+def laid_calls(case: OpCase) -> dict[str, Call]:
+    """A row's calls with tensors that lie in memory in several ways."""
+    calls: dict[str, Call] = {}
     for variant in (case, *map(case.with_shapes, case.more)):
         arrays = variant.arrays(case.dtypes[0])
         if not all(np.size(each) for each in arrays):
@@ -78,9 +85,24 @@ def test_a_trace_knows_the_strides_of_eager_results(case: OpCase) -> None:
         for number in range(len(LAYOUTS) + 2):
             layouts = [LAYOUTS[(number + at * (number > 4)) % 5] for at in range(len(arrays))]
             inputs = [tg.from_numpy(laid(each, made)) for made, each in zip(layouts, arrays)]
-            eager = strides(variant.function(*inputs))
             label = [(made.__name__, each.shape) for made, each in zip(layouts, arrays)]
-            assert traced_strides(variant.function, inputs) == eager, label
+            calls[str(label)] = variant.function, inputs
+    return calls
+
+
+PARTS = 4
+"""So many tests share the rows."""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_trace_knows_the_strides_of_eager_results(part: int) -> None:
+    def check(case: OpCase) -> None:
+        calls = laid_calls(case)
+        eager = [strides(function(*inputs)) for function, inputs in calls.values()]
+        traced = traced_strides(list(calls.values()))
+        assert dict(zip(calls, traced)) == dict(zip(calls, eager))
+
+    check_rows(rotating(LAID_OUT, 3)[part::PARTS], check, lambda case: case.name)
 
 
 # -- PyTorch ---------------------------------------------------------------------------------
@@ -114,21 +136,30 @@ BASIC: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", BASIC)
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4)], ids=str)
-def test_strides_of_basic_operations_are_those_of_pytorch(
-    name: str, shape: tuple[int, ...]
-) -> None:
+def test_strides_of_basic_operations_are_those_of_pytorch(shape: tuple[int, ...]) -> None:
     torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     array = np.random.default_rng(0).standard_normal(shape)
-    for first in LAYOUTS:
-        for second in LAYOUTS:
-            both = first(array), second(array)
-            theirs = BASIC[name](torch, *(from_array(torch, each) for each in both)).stride()
-            inputs = [tg.from_numpy(each) for each in both]
-            label = f"{first.__name__}, {second.__name__}"
-            assert BASIC[name](tg, *inputs).stride() == theirs, label
-            assert traced_strides(lambda x, y: BASIC[name](tg, x, y), inputs) == [theirs], label
+    both = {
+        f"{first.__name__}, {second.__name__}": (first(array), second(array))
+        for first in LAYOUTS
+        for second in LAYOUTS
+    }
+
+    def check(name: str) -> None:
+        def call(x: Any, y: Any) -> Any:
+            return BASIC[name](tg, x, y)
+
+        theirs = {
+            label: [BASIC[name](torch, *(from_array(torch, each) for each in pair)).stride()]
+            for label, pair in both.items()
+        }
+        calls = [(call, [tg.from_numpy(each) for each in pair]) for pair in both.values()]
+        eager = [strides(call(*inputs)) for call, inputs in calls]
+        assert dict(zip(both, eager)) == theirs
+        assert dict(zip(both, traced_strides(calls))) == theirs
+
+    check_rows(BASIC, check)
 
 
 def from_array(torch: Any, array: Array) -> Any:
@@ -210,20 +241,30 @@ def starts(T: Any) -> tuple[Any, Any]:
     return x.clone(), T.arange(24.0).reshape(X_SHAPE)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_random_views_and_writes(seed: int) -> None:
+@pytest.mark.parametrize("group", range(3))
+def test_random_views_and_writes(group: int) -> None:
     """Values, strides and what is a view: eager, compiled, and PyTorch where it is installed."""
-    program = random_program(seed)
+    programs = [random_program(seed) for seed in range(20 * group, 20 * group + 20)]
     judge = import_module("torch") if find_spec("torch") else tg
-    runs = [
-        run_program(program, *starts(judge)),
-        run_program(program, *starts(tg)),
-        compiled(lambda x, y: run_program(program, x, y))(*starts(tg)),
-    ]
-    for theirs, eager, found in zip(*runs, strict=True):
-        if isinstance(theirs, tuple):
-            assert eager == theirs
-            assert found == eager
-            continue
-        np.testing.assert_array_equal(eager.numpy(), theirs.numpy())
-        np.testing.assert_array_equal(found.numpy(), eager.numpy())
+
+    def together(inputs: list[Any]) -> list[Any]:
+        return [run_program(each, *pair) for each, pair in zip(programs, inputs, strict=True)]
+
+    everything = compiled(together)([starts(tg) for _ in programs])
+
+    def check(seed: int) -> None:
+        wanted = run_program(programs[seed % 20], *starts(judge))
+        eager = run_program(programs[seed % 20], *starts(tg))
+        for each in zip(wanted, eager, everything[seed % 20], strict=True):
+            assert_same_memory(*each)
+
+    check_rows(range(20 * group, 20 * group + 20), check, lambda seed: f"seed {seed}")
+
+
+def assert_same_memory(theirs: Any, eager: Any, found: Any) -> None:
+    if isinstance(theirs, tuple):
+        assert eager == theirs
+        assert found == eager
+        return
+    np.testing.assert_array_equal(eager.numpy(), theirs.numpy())
+    np.testing.assert_array_equal(found.numpy(), eager.numpy())

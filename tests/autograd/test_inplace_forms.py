@@ -7,12 +7,13 @@ share, so that PyTorch, where it is installed, runs the very same function.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from sampling import sampled
+from rows import check_rows
+from sampling import rotating
 
 import tgraph as tg
 import tgraph.nn.functional as F
@@ -175,10 +176,14 @@ PRODUCTS = ("addbmm_", "addmm_", "addmv_", "baddbmm_")
 PARTS = [name for name in FORMS if name.split()[0] not in PRODUCTS]
 
 
-def cases() -> list[Any]:
+Case = tuple[str, str]
+"""A form and the place where it runs."""
+
+
+def cases() -> list[Case]:
     found = [(name, place) for name in FORMS for place in ("whole", "view")]
     found += [(name, "part") for name in PARTS if "scatter_" not in name and "put" not in name]
-    return [pytest.param(*each, id=" ".join(each)) for each in found if fits(*each)]
+    return [each for each in found if fits(*each)]
 
 
 def fits(name: str, place: str) -> bool:
@@ -197,8 +202,9 @@ def program(name: str, place: str, x: Any, others: Others) -> Any:
 
 
 def derivatives(T: Any, result: Any, inputs: list[Any]) -> list[Any]:
-    """First and second derivatives of a scalar of the result."""
-    scalar = (result * result).sum()
+    """First and second derivatives of a scalar of the result, or of results."""
+    results = result if isinstance(result, list) else [result]
+    scalar = sum((each * each).sum() for each in results)
     first = T.autograd.grad(scalar, inputs, create_graph=True, allow_unused=True)
     again = [each for each in first if each is not None and each.requires_grad]
     total = sum((each * each).sum() for each in again)
@@ -228,40 +234,66 @@ def run(T: Any, name: str, place: str, compiled: bool = False) -> list[Any]:
     return [result, *derivatives(T, result, [x, others["b"], others["c"]])]
 
 
-@pytest.mark.parametrize(("name", "place"), sampled(cases(), 3))
-def test_compiled_code_differentiates_forms_like_eager_code(name: str, place: str) -> None:
-    if name.startswith("masked_scatter_"):
-        pytest.skip("masked_scatter_ reads how many elements its mask holds")
-    assert_same(run(tg, name, place, compiled=True), run(tg, name, place))
+def compiled_runs(calls: Sequence[Any], inputs: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+    """As `run`, of calls in one compiled function; each has leaves of its own.
+
+    So one sum of all their results has the derivatives of each.
+    """
+
+    def together(inputs: list[Any]) -> list[Any]:
+        return [call(*each) for call, each in zip(calls, inputs, strict=True)]
+
+    results = tg.compile(together)(list(inputs))
+    flat = [leaf for each in leaves for leaf in each]
+    found = iter(derivatives(tg, results, flat))
+    first, second = ([[next(found) for _ in each] for each in leaves] for _ in range(2))
+    return [[result, *a, *b] for result, a, b in zip(results, first, second, strict=True)]
 
 
-@pytest.mark.parametrize(("name", "place"), cases())
-def test_forms_have_the_gradients_of_pytorch(name: str, place: str) -> None:
+GROUPS = 2
+"""So many tests share the rows of a run."""
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_compiled_code_differentiates_forms_like_eager_code(group: int) -> None:
+    """All but masked_scatter_, which reads how many elements its mask holds."""
+    rows = [each for each in cases() if not each[0].startswith("masked_scatter_")]
+    rows = rotating(rows, 6)  # each compiles three plans
+    check_rows(rows[group::GROUPS], lambda row: assert_same(run(tg, *row, True), run(tg, *row)))
+
+
+def test_forms_have_the_gradients_of_pytorch() -> None:
+    """But for those that PyTorch does not differentiate in place."""
     torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
-    if name in WITHOUT_PYTORCH:
-        pytest.skip("PyTorch has no gradient of it in place")
-    assert_same(run(tg, name, place), run(torch, name, place))
+    rows = [each for each in cases() if each[0] not in WITHOUT_PYTORCH]
+    check_rows(rows, lambda row: assert_same(run(tg, *row), run(torch, *row)))
 
 
-@pytest.mark.parametrize("place", ["whole", "view", "part"])
-@pytest.mark.parametrize("name", ACTIVATIONS)
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_activations_in_place(name: str, place: str, compiled: bool) -> None:
+def activation(name: str, place: str, in_place: bool) -> Callable[[Any], Any]:
     function, rest = getattr(F, name), ACTIVATIONS[name]
+    if in_place:
+        form: Form = lambda y, o: function(y, *rest, inplace=True)  # noqa: E731
+        return lambda x: PLACES[place](x * 1, form, {})
+    kept = 1 if place == "part" else 0
+    return lambda x: tg.cat([x[:kept], function(x[kept:], *rest)])
 
-    def in_place(x: Any) -> Any:
-        return PLACES[place](x * 1, lambda y, o: function(y, *rest, inplace=True), {})
 
-    def new(x: Any) -> Any:
-        kept = 1 if place == "part" else 0
-        return tg.cat([x[:kept], function(x[kept:], *rest)])
+def test_activations_in_place() -> None:
+    rows = [(name, place) for name in ACTIVATIONS for place in PLACES]
+    leaves = [(tg.tensor(BASE - 0.5, requires_grad=True),) for _ in rows]
+    calls = [activation(*row, in_place=True) for row in rows]
+    compiled = dict(zip(rows, compiled_runs(calls, leaves, leaves), strict=True))
 
-    def results(call: Any) -> list[Any]:
-        x = tg.tensor(BASE - 0.5, requires_grad=True)
-        result = call(x)
-        return [result, *derivatives(tg, result, [x])]
+    def check(row: Case) -> None:
+        found = []
+        for in_place in (False, True):
+            x = tg.tensor(BASE - 0.5, requires_grad=True)
+            result = activation(*row, in_place=in_place)(x)
+            found.append([result, *derivatives(tg, result, [x])])
+        assert_same(found[1], found[0])
+        assert_same(compiled[row], found[0])
 
-    assert_same(results(tg.compile(in_place) if compiled else in_place), results(new))
+    check_rows(rows, check)
 
 
 UNARY = ["abs_", "cos_", "sin_", "log_", "square_", "exp_", "tanh_", "sqrt_", "neg_", "round_"]
@@ -347,21 +379,39 @@ def outcome(T: Any, call: Any) -> Any:
     return [result, x.grad, others["b"].grad]
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [pytest.param(make, name, id=f"{make.__name__} {name}") for make, names in ORDERS
-     for name in names],
-)  # fmt: skip
-def test_what_pytorch_refuses_is_refused(make: Any, name: str, compiled: bool) -> None:
+def compiled_outcomes(calls: Sequence[Any]) -> list[Any]:
+    """Of calls that are not refused: in one compiled function, whose results make one sum."""
+    if not calls:
+        return []
+    inputs = [made(tg) for _ in calls]
+
+    def together(inputs: list[Any]) -> list[Any]:
+        return [call(x, o["b"]) for call, (x, o) in zip(calls, inputs, strict=True)]
+
+    results = tg.compile(together)(inputs)
+    sum(each.sum() for each in results).backward()
+    return [[y, x.grad, o["b"].grad] for y, (x, o) in zip(results, inputs, strict=True)]
+
+
+@pytest.mark.parametrize("make", [make for make, _ in ORDERS], ids=lambda make: make.__name__)
+def test_what_pytorch_refuses_is_refused(make: Any) -> None:
+    """Eager, and compiled; with its numbers where it is not refused."""
     torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
-    call = make(name)
-    expected = outcome(torch, call)
-    found = outcome(tg, tg.compile(call) if compiled else call)
-    if isinstance(expected, list) and isinstance(found, list):
-        assert_same(found, expected)
-        return
-    assert found == expected
+    calls = {name: make(name) for name in dict(ORDERS)[make]}
+    expected = {name: outcome(torch, call) for name, call in calls.items()}
+    taken = [name for name in calls if isinstance(expected[name], list)]
+    compiled = dict(zip(taken, compiled_outcomes([calls[name] for name in taken]), strict=True))
+
+    def check(name: str) -> None:
+        eager = outcome(tg, calls[name])
+        if name in compiled:
+            assert_same(eager, expected[name])
+            assert_same(compiled[name], expected[name])
+            return
+        assert eager == expected[name]
+        assert outcome(tg, tg.compile(calls[name])) == expected[name]
+
+    check_rows(calls, check)
 
 
 def test_a_leaf_is_refused_before_anything_is_computed() -> None:
