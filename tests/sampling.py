@@ -37,7 +37,6 @@ ROTATING: dict[str, int] = {
     "compile/test_prices.py": 3,
     "passes/test_one_pass_statistics.py": 3,
     "nn/test_sequences.py": 3,
-    "test_memory_order.py": 3,
     "runtime/test_plan_gemm.py": 4,
     "test_special_values.py": 2,
     # Seeds of random programs.

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+import sampling
 from tgraph.runtime import blas, jit, parallel
 
 # Adds one to every item of a range, and records the range under its first item.
@@ -257,13 +258,14 @@ def test_number_of_threads_governs_openblas():
 
 @pytest.mark.parametrize("spin", [0, 1, 100, 100_000])
 def test_sleeping_and_waking_never_loses_or_doubles_an_item(spin):
+    """With other numbers of items at each commit."""
     parallel.set_num_threads(5)
     count(100, 1)
     normal = parallel._pool._spins(0.00005)
-    generator = np.random.default_rng(spin)
+    generator = np.random.default_rng([spin, sampling.TURN])
     parallel._pool._set_spin(spin)
     try:
-        for number in range(10_000):
+        for number in range(2_500):
             items, _ = count(int(generator.integers(2, 400)), 1, int(generator.integers(1, 5)))
             assert (items == 1).all()
             if number % 500 == 0:
