@@ -33,9 +33,12 @@ SLACK = 16
 CALLS = 3  # launched, captured, replayed
 
 
-@pytest.fixture(params=["at_once", "late"])
+@pytest.fixture(params=[pytest.param("at_once", marks=pytest.mark.slow), "late"])
 def cuda(request):
-    """The machine's own device, or one that works at once, or as late as CUDA allows."""
+    """The machine's own device, or one that works at once, or as late as CUDA allows.
+
+    A step that does not wait shows where work is late; at once is what the long form has besides.
+    """
     if backend.why_unavailable() is None:
         if request.param == "at_once":
             pytest.skip("a real device works when it likes")

@@ -20,6 +20,8 @@ from gpu_run.report import Result
 from gpu_run.worker import Candidate, Journal, Recorder
 from sampling import sampled
 
+pytest_plugins = ["cuda_tools.build_folder"]
+
 TESTS = Path(__file__).parent.parent
 
 # -- which tests ---------------------------------------------------------------------------------
@@ -94,11 +96,13 @@ def test_one_case_of_every_operation_comes_first() -> None:
         pytest.param(["--without-pytest"], id="without"),
     ],
 )
-def test_operations_are_known_by_their_rows(tmp_path: Path, without: list[str]) -> None:
+def test_operations_are_known_by_their_rows(
+    tmp_path: Path, build: Path, without: list[str]
+) -> None:
     """Of real modules, of which nothing is run."""
     journal = tmp_path / "journal"
     modules = [str(each) for each in command.device_modules() if each.stem in command.FIRST]
-    env = surroundings.environment(tmp_path, "fake", 1)
+    env = surroundings.environment(build, "fake", 1)
     given = ["--device", "fake", "--modules", *modules, *without]
     line = surroundings.command("gpu_run.worker", str(journal), *given)
     process = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL, start_new_session=True)
@@ -331,16 +335,16 @@ def test_a_tool_without_time_is_not_run(tmp_path: Path) -> None:
 # -- surroundings --------------------------------------------------------------------------------
 
 
-def test_the_package_is_imported_from_links(tmp_path: Path) -> None:
-    env = surroundings.environment(tmp_path, "fake", 1)
+def test_the_package_is_imported_from_links(tmp_path: Path, build: Path) -> None:
+    env = surroundings.environment(build, "fake", 1)
     code = "import tgraph.compiler.ir, tgraph.runtime.cuda.plan as p; print(p.__file__)"
     # Without site-packages' .pth files nothing else makes tgraph importable.
     places = [each for each in sys.path if each.endswith("site-packages")]
     env["PYTHONPATH"] = os.pathsep.join([env["PYTHONPATH"], *places])
     line = [sys.executable, "-S", "-P", "-c", code]
     done = subprocess.run(line, env=env, cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.strip() == f"{tmp_path}/site/tgraph/runtime/cuda/plan.py", done.stderr
-    assert not list((tmp_path / "site").rglob("__pycache__/plan*"))
+    assert done.stdout.strip() == f"{build}/site/tgraph/runtime/cuda/plan.py", done.stderr
+    assert not list((build / "site").rglob("__pycache__/plan*"))
 
 
 def test_the_surroundings_of_processes(tmp_path: Path, monkeypatch) -> None:
@@ -469,8 +473,8 @@ def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, env=env, capture_output=True, text=True)
 
 
-def test_without_a_device_it_says_so(tmp_path: Path) -> None:
-    done = run_command("--build", str(tmp_path))
+def test_without_a_device_it_says_so(build: Path) -> None:
+    done = run_command("--build", str(build))
     assert done.returncode == 1
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()

@@ -17,6 +17,8 @@ from gpu_run import archive, command, jobs, ladder, probe
 from tgraph.runtime.cuda.devices import ARCHITECTURES
 from tgraph.runtime.cuda.nvrtc import compile_with_log
 
+pytest_plugins = ["cuda_tools.build_folder"]
+
 TESTS = Path(__file__).parent.parent
 NEEDS_COMPILER = pytest.mark.skipif(shim.available() is not None, reason=shim.available() or "")
 
@@ -153,8 +155,8 @@ def test_only_one_thing_is_done_instead() -> None:
     assert command.parsed(["--repeat-failed"]).repeat_failed == command.LAST
 
 
-def test_there_must_be_something_to_repeat(tmp_path: Path, capsys: Any) -> None:
-    given = ["--device", "fake", "--build", str(tmp_path), "--repeat-failed"]
+def test_there_must_be_something_to_repeat(build: Path, capsys: Any) -> None:
+    given = ["--device", "fake", "--build", str(build), "--repeat-failed"]
     assert command.main(given) == 1
     assert "there is no report of an earlier run at" in capsys.readouterr().err
 

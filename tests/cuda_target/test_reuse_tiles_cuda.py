@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from cuda_tools import shim
 from cuda_tools.run_program import run_program
 from random_graphs import check
 from random_graphs.check import case_of, program_of_seed
+from sampling import sampled
 from tgraph.compiler.targets.cuda import reuse_tile_schedule
 from tgraph.compiler.targets.cuda.program import cuda_program
 from tgraph.compiler.targets.cuda.schedule import Layout
@@ -58,8 +61,9 @@ SIZES = [
 ]
 
 
-@pytest.mark.parametrize("busy", [0, 1 << 9, 1 << 16])
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize(
+    ("sizes", "busy"), sampled(itertools.product(SIZES, (0, 1 << 9, 1 << 16)), 4), ids=str
+)
 def test_sizes(always, monkeypatch, sizes, busy):
     """Full and ragged tiles, with one and several results for each thread, and teams."""
     monkeypatch.setattr(reuse_tile_schedule, "BUSY", busy)

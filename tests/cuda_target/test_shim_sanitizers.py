@@ -29,7 +29,7 @@ def one(body, out, threads=64, **options):
 
 
 @needs_sanitizers
-@pytest.mark.parametrize("kind", ["address", "thread"])
+@pytest.mark.parametrize("kind", [pytest.param("address", marks=pytest.mark.slow), "thread"])
 def test_right_kernels_have_no_report(kind):
     values = np.random.default_rng(3).standard_normal((4, 516), f32)
     out = np.zeros_like(values)
@@ -60,8 +60,15 @@ ACCESSES = {
 }
 
 
+# Each has a process of its own, in which Python starts under the sanitizer: the long form has all.
+SHORT = ("behind an array", "behind dynamic shared memory")
+
+
 @needs_sanitizers
-@pytest.mark.parametrize("access", ACCESSES)
+@pytest.mark.parametrize(
+    "access",
+    [pytest.param(a, marks=() if a in SHORT else pytest.mark.slow) for a in ACCESSES],
+)
 def test_the_address_sanitizer_finds(access):
     body, message = ACCESSES[access]
     report = run_sanitized(*one(body, np.zeros(50, f32), shared_bytes=32 * 4), "address")
@@ -77,6 +84,7 @@ def test_the_thread_sanitizer_finds_a_missing_barrier():
     assert "in transpose_unordered" in report
 
 
+@pytest.mark.slow
 @needs_sanitizers
 def test_errors_of_a_sanitized_launch_are_raised():
     with pytest.raises(LaunchError, match="32 of the block have finished"):

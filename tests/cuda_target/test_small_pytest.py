@@ -356,24 +356,28 @@ def test_a_module_that_cannot_be_imported_is_told(tmp_path: Path, options: tuple
     assert "No module named 'no_such_module'" in broken["why"]
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("class TestAll:\n    def test_one(self): pass", "classes need pytest"),
-        ("@pytest.mark.xfail\ndef test_one(): pass", "xfail needs pytest"),
-        ("@pytest.fixture\ndef x(x): return x", "fixture of its own name"),
-    ],
-)
-def test_what_the_stand_in_cannot_do_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    module = tmp_path / "test_odd.py"
-    module.write_text(f"import pytest\n\n{text}\n")
+REFUSED = {
+    "test_class": ("class TestAll:\n    def test_one(self): pass", "classes need pytest"),
+    "test_mark": ("@pytest.mark.xfail\ndef test_one(): pass", "xfail needs pytest"),
+    "test_fixture": ("@pytest.fixture\ndef x(x): return x", "fixture of its own name"),
+}
+
+
+def test_what_the_stand_in_cannot_do_is_refused(tmp_path: Path) -> None:
+    modules = [tmp_path / f"{name}.py" for name in REFUSED]
+    for module in modules:
+        module.write_text(f"import pytest\n\n{REFUSED[module.stem][0]}\n")
     journal = tmp_path / "journal"
     subprocess.run(
         [sys.executable, "-m", "gpu_run.worker", str(journal), "--without-pytest", "--modules",
-         str(module)],
+         *map(str, modules)],
         env={**os.environ, "PYTHONPATH": str(TESTS)}, check=True,
     )  # fmt: skip
-    assert message in journal.read_text()
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    broken = [each["why"] for each in events if each["event"] == "broken"]
+    assert len(broken) == len(REFUSED)
+    for (_, message), why in zip(REFUSED.values(), broken, strict=True):
+        assert message in why
 
 
 COLLECT = """

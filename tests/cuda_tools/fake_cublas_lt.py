@@ -20,7 +20,7 @@ from tgraph.runtime.cuda import cublas_lt
 from . import host_compiler, shim
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
-_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wextra")
+_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wextra")
 ENUMS: tuple[type[IntEnum], ...] = (
     cublas_lt.DataType,
     cublas_lt.ComputeType,

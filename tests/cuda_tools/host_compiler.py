@@ -46,7 +46,7 @@ _SANITIZER_FLAGS = {
 class Text(NamedTuple):
     """CUDA C as `shim` has translated it, and its kernels."""
 
-    front: str  # the device library, or nothing
+    front: str  # what others have too, such as the device library, or nothing
     text: str  # behind that
     kernels: tuple[str, ...]
 
@@ -148,7 +148,14 @@ def libraries(texts: Sequence[Text]) -> list[Built]:
 
 def _entry(text: Text) -> Path:
     """The file that tells where the library of a text is."""
-    key = _key(*text[:2], *_FLAGS, *_QUICK, _version(compiler()), _header(), _RUNTIME.read_text())
+    key = _key(
+        text.front + text.text,
+        *_FLAGS,
+        *_QUICK,
+        _version(compiler()),
+        _header(),
+        _RUNTIME.read_text(),
+    )
     return cache_folder() / f"{key}.entry"
 
 

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from tgraph.compiler.targets.cuda.device_library import library_text
 
 from . import host_compiler
 from .host_compiler import Built, Sanitizer, Text
@@ -83,6 +82,7 @@ _DYNAMIC = re.compile(
     r"(?P<type>[\w:<>, ]+?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;"
 )
 _PAIRS = {"(": ")", "{": "}"}
+_LONG = 4000
 
 
 class _Kernel(NamedTuple):
@@ -146,14 +146,24 @@ def _translate(source: str) -> tuple[Text, dict[str, _Kernel]]:
         pieces += [_no_shared(text, position, start), _static_shared(text[start:end], kernel.name)]
         position = end
     pieces.append(_no_shared(text, position, len(text)))
-    front = _library() if source.startswith(library_text()) else ""
+    front = _front(text)
     return Text(front, "".join(pieces)[len(front) :], tuple(kernels)), kernels
 
 
-@cache
-def _library() -> str:
-    """What stands in front of the kernels of a program."""
-    return _without_comments(library_text())
+_fronts: list[str] = []
+
+
+def _front(text: str) -> str:
+    """The beginning that a text shares with others, where it is long, as the device library is."""
+    known = [each for each in _fronts if text.startswith(each)]
+    if known:
+        return min(known, key=len)
+    first = _KERNEL.search(text)
+    front = text[: first.start()].rstrip() if first else ""
+    if len(front) < _LONG:
+        return ""
+    _fronts.append(front)
+    return front
 
 
 def _dynamic_shared(match: re.Match[str]) -> str:
@@ -323,7 +333,8 @@ class Library:
         if sanitize:
             self._use(Built(host_compiler.sanitized_library(self._text, sanitize), ""))
         elif later:
-            _waiting.add(self)
+            with _loading:
+                _waiting.add(self)
         else:
             self._load()
 
