@@ -98,7 +98,3 @@ def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
         if len(rows) >= parts > 1:
             found.update(set(rows) - set(rotating(rows, parts)))
     return found
-
-
-def sampled(rows: Iterable[T], step: int, first: int = 0) -> list[T]:
-    return list(rows) if whole else list(rows)[first::step]

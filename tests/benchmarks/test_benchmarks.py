@@ -14,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from sampling import sampled
+from sampling import rotating
 from tgraph.runtime import own_code
 
 from benchmarks import commits, contenders, measure, report, steps
@@ -30,7 +30,7 @@ QUICK += ["stencil", "topk", "solves", "histogram", "small_mlp_train", "dropout"
 QUICK += ["stencil_odd", "softmax_odd", "attention_odd", "attention_train_odd", "call_twenty"]
 QUICK += ["lstm_scan", "newton", "decode"]
 # Not each: what is timed is held to the reference first, too.
-SLOW = sampled([name for name in BY_NAME if name not in QUICK], 5)
+SLOW = rotating([name for name in BY_NAME if name not in QUICK], 5)
 
 
 def options(caches: Path) -> Options:

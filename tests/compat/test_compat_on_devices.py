@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sampling import sampled
+from sampling import MOST_PARTS, rotating
 from tgraph.runtime.cuda import backend
 
 from tools.conformance.malformed import cases, forms_of, ours, table
@@ -29,8 +29,12 @@ MOST = 15
 
 
 def parts(rows: Sequence[Any], step: int) -> list[Sequence[Any]]:
-    """All rows on a device, else every `step`-th; neighbours, which are alike, apart."""
-    rows = rows if IS_REAL else sampled(rows, step)
+    """All rows on a device, else every `step`-th; neighbours, which are alike, apart.
+
+    Of every ten steps' neighbours, variants of one operation, the same one is in all commits' rows.
+    """
+    if not IS_REAL:
+        rows = rotating(rows[:: -(-step // MOST_PARTS)], min(step, MOST_PARTS))
     count = -(-len(rows) // MOST)
     return [rows[at::count] for at in range(count)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cuda_tools import as_on_a_gpu, shim
-from sampling import sampled
+from sampling import rotating
 
 TESTS = Path(__file__).parent.parent
 MODULES = [
@@ -24,7 +24,7 @@ MODULES = [
 
 @pytest.mark.slow
 @pytest.mark.skipif(shim.available() is not None, reason=shim.available() or "")
-@pytest.mark.parametrize("late", sampled(["1", "0"], 2))
+@pytest.mark.parametrize("late", rotating(["1", "0"], 2))
 def test_on_one_used_device(tmp_path: Path, late: str) -> None:
     """All tests of a process share it, as they do on a GPU."""
     as_on_a_gpu.furnish(tmp_path)

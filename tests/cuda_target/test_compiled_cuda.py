@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cuda_tools import fake_cupy, shim
 from cuda_tools.fake_device import installed
-from sampling import sampled
+from sampling import rotating
 from test_ops import (
     COMPILED,
     SMOOTH,
@@ -77,7 +77,7 @@ DERIVED = [case for case in SMOOTH if case.compiles]
 @pytest.mark.slow
 @pytest.mark.parametrize("cuda", ["late"], indirect=True)
 # Some rows: kernels of more of them run in test_operations.py.
-@pytest.mark.parametrize("case", sampled(COMPILED, 6), ids=ids)
+@pytest.mark.parametrize("case", rotating(COMPILED, 6), ids=ids)
 def test_forward(cuda, case):
     inputs = tensors(case.arrays(case.dtypes[0]))
     expected = as_tuple(case.function(*inputs))
@@ -91,7 +91,7 @@ def test_forward(cuda, case):
 @pytest.mark.slow
 @pytest.mark.parametrize("cuda", ["late"], indirect=True)
 @pytest.mark.parametrize(
-    "case", sampled([case for case in SMOOTH if case.compiles][1:], 6), ids=ids
+    "case", rotating([case for case in SMOOTH if case.compiles][1:], 6), ids=ids
 )
 def test_gradient(cuda, case):
     """Differentiated inside a compiled function."""

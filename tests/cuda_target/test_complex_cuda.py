@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from complex_cases import CASES, ComplexCase
-from sampling import sampled
+from sampling import rotating
 from test_complex import DTYPES, SMOOTH, assert_near, first_and_second, name_of, of
 from test_eager_cuda import laid
 from test_ops import spaced, transposed
@@ -18,7 +18,7 @@ import tgraph as tg
 pytest_plugins = ["cuda_tools.device"]
 
 
-@pytest.mark.parametrize("case", sampled(CASES, 2), ids=name_of)
+@pytest.mark.parametrize("case", rotating(CASES, 2), ids=name_of)
 def test_eager_rows_are_those_of_the_cpu(case: ComplexCase, cuda: Any) -> None:
     for dtype in DTYPES:
         tensors = [tg.from_numpy(each) for each in case.arrays(dtype)]
@@ -30,7 +30,7 @@ def test_eager_rows_are_those_of_the_cpu(case: ComplexCase, cuda: Any) -> None:
             assert_near(found.cpu().numpy(), wanted, 64, f"{case.name}, {layout.__name__}")
 
 
-@pytest.mark.parametrize("case", sampled(SMOOTH, 3), ids=name_of)
+@pytest.mark.parametrize("case", rotating(SMOOTH, 3), ids=name_of)
 def test_eager_gradients_are_those_of_the_cpu(case: ComplexCase, cuda: Any) -> None:
     def derivatives(device: Any) -> list[Any]:
         with device:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from control_cases import CASES, Function, derivatives, of
 from control_graphs import Maker, below, graph, types_of, up
-from sampling import sampled
+from sampling import rotating
 from tgraph.compiler.graph_interpreter import interpret
 from tgraph.compiler.ir import Graph, Node
 from tgraph.compiler.ir.turns import known_turns
@@ -71,7 +71,7 @@ def check_same(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
 
 
 # The CPU's tests have all cases; how a device runs branches and loops is what the rest is about.
-@pytest.mark.parametrize("name", sampled(CASES, 3))
+@pytest.mark.parametrize("name", rotating(CASES, 3))
 def test_compiled_is_eager_and_so_are_gradients(name: str) -> None:
     function, args = CASES[name]
     expected, compiled = derivatives(function)(*args), tg.compile(derivatives(function))

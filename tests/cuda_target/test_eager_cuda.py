@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from opcase import OpCase
 from opcases import CASES
-from sampling import sampled
+from sampling import rotating
 from test_ops import (
     DTYPES,
     LAYOUTS,
@@ -79,21 +79,21 @@ def test_forward(case: OpCase, cuda: Any) -> None:
 
 
 # Types and shapes are the CPU's business too, where all rows have them: here a part.
-@pytest.mark.parametrize("case", sampled(CASES, 10), ids=ids)
+@pytest.mark.parametrize("case", rotating(CASES, 10), ids=ids)
 def test_forward_of_more(case: OpCase, cuda: Any) -> None:
     for variant, dtype in more(case):
         run_and_compare(variant, dtype, cuda)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled(CASES, 3), ids=ids)
+@pytest.mark.parametrize("case", rotating(CASES, 3), ids=ids)
 def test_forward_of_everything(case: OpCase, cuda: Any) -> None:
     for variant, dtype in every(case):
         run_and_compare(variant, dtype, cuda)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled(CASES, 4), ids=ids)
+@pytest.mark.parametrize("case", rotating(CASES, 4), ids=ids)
 def test_forward_on_another_device(case: OpCase, second_cuda: Any) -> None:
     """Than the current one."""
     for variant, dtype in ((case, case.dtypes[0]), *more(case)):
@@ -138,13 +138,13 @@ def agree(found: Any, expected: Any, device: Any, tolerance: float, what: str) -
 
 
 # Gradients are made of what other rows compute: a part of them here, another in the long form.
-@pytest.mark.parametrize("case", sampled(SMOOTH, 10), ids=ids)
+@pytest.mark.parametrize("case", rotating(SMOOTH, 10), ids=ids)
 def test_gradient(case: OpCase, cuda: Any) -> None:
     check_gradient(case, cuda)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled(SMOOTH, 4, 1), ids=ids)
+@pytest.mark.parametrize("case", rotating(SMOOTH, 4), ids=ids)
 def test_more_gradients(case: OpCase, cuda: Any) -> None:
     check_gradient(case, cuda)
 
@@ -157,7 +157,7 @@ def check_gradient(case: OpCase, cuda: Any) -> None:
 
 # Every second row: what first gradients are made of is differentiated as any operation is.
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled([case for case in SMOOTH if case.second], 4), ids=ids)
+@pytest.mark.parametrize("case", rotating([case for case in SMOOTH if case.second], 4), ids=ids)
 def test_second_gradient(case: OpCase, cuda: Any) -> None:
     here, there = Gradients(case), OnDevice(case, cuda)
     expected, found = here.second(*here.arguments()), there.second(*there.arguments())
@@ -196,21 +196,21 @@ def run_laid(case: OpCase, dtype: Any, device: Any) -> None:
         compare(case, found, expected, device, f"{case.name}, {layout.__name__}, {dtype.name}")
 
 
-@pytest.mark.parametrize("case", sampled(LAID, 10), ids=ids)
+@pytest.mark.parametrize("case", rotating(LAID, 10), ids=ids)
 def test_layouts(case: OpCase, cuda: Any) -> None:
     run_laid(case, case.dtypes[0], cuda)
 
 
 # Dtypes and layouts hardly meet: of both together a sample.
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled(LAID, 7), ids=ids)
+@pytest.mark.parametrize("case", rotating(LAID, 7), ids=ids)
 def test_layouts_of_every_dtype(case: OpCase, cuda: Any) -> None:
     for dtype in case.dtypes[1:]:
         run_laid(case, dtype, cuda)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled([case for case in SMOOTH if case.layouts], 4), ids=ids)
+@pytest.mark.parametrize("case", rotating([case for case in SMOOTH if case.layouts], 4), ids=ids)
 def test_gradient_layouts(case: OpCase, cuda: Any) -> None:
     here, there = Gradients(case), OnDevice(case, cuda)
     expected = here.first(*here.arguments())
@@ -227,7 +227,7 @@ PAIRS = list(itertools.product(DTYPES, DTYPES))
 
 
 # Types of results are found before a device is asked, and all pairs are tested on the CPU.
-@pytest.mark.parametrize(("dtype", "other"), sampled(PAIRS, 4), ids=str)
+@pytest.mark.parametrize(("dtype", "other"), rotating(PAIRS, 4), ids=str)
 def test_promotion(dtype: Any, other: Any, cuda: Any) -> None:
     """Also of a tensor on the CPU without dimensions with one on the device."""
     for shapes in [((4,), (4,)), ((4,), ()), ((), (4,)), ((), ())]:

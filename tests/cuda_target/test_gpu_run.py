@@ -18,7 +18,7 @@ from gpu_run import command, jobs, probe, report, surroundings, worker
 from gpu_run.jobs import Findings, Found, Share, Tool
 from gpu_run.report import Result
 from gpu_run.worker import Candidate, Journal, Recorder
-from sampling import sampled
+from sampling import rotating
 
 pytest_plugins = ["cuda_tools.build_folder"]
 
@@ -504,7 +504,7 @@ def test_progress_tells_failures_once(capsys, monkeypatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("without", sampled([[], ["--without-pytest"]], 2))
+@pytest.mark.parametrize("without", rotating([[], ["--without-pytest"]], 2))
 def test_the_whole_on_the_stand_in(tmp_path: Path, without: list[str]) -> None:
     only = "test_one_of_each,test_growth_is_seen,test_views_that_begin_anywhere"
     done = run_command(

@@ -10,7 +10,7 @@ from cuda_tools import shim
 from cuda_tools.run_program import run_program
 from random_graphs import check
 from random_graphs.check import case_of, program_of_seed
-from sampling import sampled
+from sampling import rotating
 from tgraph.compiler.targets.cuda import reuse_tile_schedule
 from tgraph.compiler.targets.cuda.program import cuda_program
 from tgraph.compiler.targets.cuda.schedule import Layout
@@ -62,7 +62,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize(
-    ("sizes", "busy"), sampled(itertools.product(SIZES, (0, 1 << 9, 1 << 16)), 4), ids=str
+    ("sizes", "busy"), rotating(itertools.product(SIZES, (0, 1 << 9, 1 << 16)), 4), ids=str
 )
 def test_sizes(always, monkeypatch, sizes, busy):
     """Full and ragged tiles, with one and several results for each thread, and teams."""
