@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections import Counter
@@ -60,6 +61,12 @@ def warn_of_many(name: str, records: Sequence[CompileRecord]) -> None:
         RecompileWarning,
         stacklevel=_user_level(),
     )
+
+
+@functools.cache
+def warn_once(message: str) -> None:
+    """A warning at the user's line, the first time only."""
+    warnings.warn(message, RuntimeWarning, stacklevel=_user_level())
 
 
 def _subject(reason: str) -> str:

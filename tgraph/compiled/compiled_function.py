@@ -27,9 +27,10 @@ from ..core.trace_state import TraceError
 from ..runtime.garbage import no_collection
 from ..tracing.record_call import called
 from ..tracing.recorded_call import Call
+from ..tracing.recording.instrument import why_unknown
 from ..tracing.recording.places import Place
 from .call_helpers import MISS
-from .compilations import MANY_PLANS, CompileRecord, assert_compiled, warn_of_many
+from .compilations import MANY_PLANS, CompileRecord, assert_compiled, warn_of_many, warn_once
 from .compiled_call import CompiledCall
 from .dynamic_axes import Open
 from .dynamic_axes import Place as AxisPlace
@@ -95,7 +96,12 @@ class CompiledFunction:
         return self._call_slowly(args, kwargs)
 
     def _call_specially(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if state.context is None and self.enabled and not anomaly.enabled:
+        if (
+            state.context is None
+            and self.enabled
+            and not anomaly.enabled
+            and not self._is_refused()
+        ):
             leaves, spec = self._flatten(args, kwargs)
             if _lack_elements(leaves):
                 return self.function(*args, **kwargs)
@@ -134,6 +140,8 @@ class CompiledFunction:
                 return result
         if sys.is_finalizing() or _lack_elements(leaves):  # no plans are made
             return self._eager(leaves, given)
+        if self._is_refused():
+            return self._call_specially(args, kwargs)
         try:
             plan = self._plan_or_error(leaves, spec, given)
         except TraceError as error:
@@ -144,6 +152,18 @@ class CompiledFunction:
             return self._eager(leaves, given)
         result = plan.run(leaves, given)
         return self._eager(leaves, given) if result is MISS else result
+
+    def _is_refused(self) -> bool:
+        """Whether this Python is too new to compile for; then all calls run eagerly."""
+        reason = why_unknown()
+        if reason is None:
+            return False
+        self.enabled = False
+        warn_once(
+            f"compiled functions run eagerly: {reason}, or set TGRAPH_COMPILE=0 to run eagerly "
+            "without this warning"
+        )
+        return True
 
     def _plan_or_error(self, leaves: Sequence[Any], spec: pytree.TreeSpec, given: Any) -> AnyRun:
         """The plan; or the function's own error, after what it wrote before it."""
