@@ -32,12 +32,19 @@ class Device:
     index: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.type, str | int | Device):
+            raise TypeError(
+                f"device() expected a name such as 'cuda:0', a number or a device, got "
+                f"{type(self.type).__name__}"
+            )
         kind, colon, index = str(self.type).partition(":")
         if kind not in _KINDS or (colon and (self.index is not None or not index.isdigit())):
             raise RuntimeError(
                 f"Expected one of {', '.join(_KINDS)} device type at start of device string: "
                 f"{self.type!r}"
             )
+        if self.index is not None and self.index < 0:
+            raise RuntimeError(f"Device index must not be negative, got {self.index}")
         if colon:
             object.__setattr__(self, "type", kind)
             object.__setattr__(self, "index", int(index))

@@ -78,7 +78,13 @@ EXPRESSIONS = """
     c.real; c.imag; c.conj(); c.angle(); c.abs(); T.complex(a,a); T.polar(a,a); c*c; c.sum();
     a.sub(a,alpha=2); a.add(a,alpha=2); T.rsub(a,a); T.rsub(a,1); a.true_divide(a);
     a.float_power(2); T.float_power(a,a); T.meshgrid(v,v,indexing='ij')[0]; T.block_diag(a,a);
-    T.atleast_2d(v); T.atleast_3d(a); a.squeeze(); T.diff(a); T.gradient(a)[0]; T.corrcoef(a);
+    T.atleast_2d(v); T.atleast_3d(a); a.squeeze(); T.diff(a); T.gradient(a)[0];
+    T.gradient(a,spacing=2.)[1]; T.gradient(a,edge_order=2)[0]; T.gradient(v,spacing=[v.detach()])[0]; T.corrcoef(a);
+    T.special.entr(a); T.special.erfcx(a); T.special.i0e(a); T.special.i1e(a);
+    T.special.log_ndtr(a); T.special.ndtri(v); T.special.xlog1py(a,a); T.hsplit(a,2)[0];
+    T.vsplit(a,2)[1]; T.tensor_split(a,3)[1]; T.linalg.inv_ex(a)[0]; T.linalg.eigvals(a);
+    T.linalg.cholesky_ex(s)[0]; T.linalg.eig(a)[0]; T.linalg.householder_product(a,v);
+    T.cholesky_solve(a,s); T.cholesky_inverse(s); T.triangular_solve(a,s)[0];
     a.index_reduce(0,idx,a[:2],'mean'); a.scatter_reduce(0,ind,a,'sum'); a.logical_not();
     a.view_as(b); a.reshape_as(b); a.new_tensor([1.])*v; a.clone().add_(1); a.clone().mul_(2);
     a.clone().zero_(); a.clone().fill_(1.); a.clone().copy_(b+a); a.clone().relu_();

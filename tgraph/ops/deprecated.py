@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..core.devices import DeviceLike
 from ..core.keywords import with_keywords
 from ..core.public import public
 from ..core.tensor import Size, Tensor
@@ -12,6 +13,7 @@ from ..runtime.device import Device
 from ..runtime.dtypes import DType, int64
 from . import creation, creation_options, from_data
 from . import movement as m
+from .typed import check_device_type
 
 
 @with_keywords
@@ -48,9 +50,13 @@ def range(
 
 
 @public(function=False, method=True)
-def new(self: Tensor, *args: Any) -> Tensor:
-    """A tensor of this one's type and device: of sizes, of data, or without elements."""
-    like = {"dtype": self.dtype, "device": self.device}
+def new(self: Tensor, *args: Any, device: DeviceLike = None) -> Tensor:
+    """A tensor of this one's type and device: of sizes, of data, or without elements.
+
+    RuntimeError for a `device` of another type than this tensor's.
+    """
+    check_device_type(device, self.device.type)
+    like = {"dtype": self.dtype, "device": self.device if device is None else device}
     if len(args) == 1 and not isinstance(args[0], int):
         is_sizes = isinstance(args[0], Size)
         return creation.empty(*args[0], **like) if is_sizes else from_data.tensor(args[0], **like)

@@ -187,7 +187,8 @@ def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         first = of_three(at(0), at(1), at(2))
         last = e.neg(of_three(at(size - 1), at(size - 2), at(size - 3)))
     inner = e.div(e.sub(at(2, size - 2), at(0, size - 2)), 2)
-    return e.div(cat([first, inner, last], axis), spacing)
+    # Divided one by one, so that the last node is that of `cat`, as in PyTorch.
+    return cat([e.div(each, spacing) for each in (first, inner, last)], axis)
 
 
 def _slope_between_places(x: Tensor, places: Tensor, axis: int, edge_order: int) -> Tensor:

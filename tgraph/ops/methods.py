@@ -230,8 +230,7 @@ def _construct(
     """`Tensor(2, 3)` has these sizes, `Tensor(data)` the data, as the default float type."""
     refuse_overrides(cls)
     args = args if size is None else (Size(size), *args)
-    if device is not None and creation_options.as_device(device).type != "cpu":
-        raise RuntimeError(f"Tensor() makes tensors on the CPU, not on '{device}': use empty()")
+    typed.check_device_type(device, "cpu")
     if len(args) == 1 and isinstance(args[0], Tensor):
         return pickling.rebrand(args[0].detach(), cls, requires_grad)
     made = typed.made_of(args, creation_options.get_default_dtype(), device)

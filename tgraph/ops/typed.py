@@ -18,7 +18,7 @@ from ..core.operands import on_device
 from ..core.public import public
 from ..core.tensor import Size, Tensor
 from ..runtime import dtypes
-from ..runtime.device import set_default_device
+from ..runtime.device import Device, set_default_device
 from ..runtime.dtypes import DType
 from .creation import empty
 from .creation_options import as_dtype
@@ -294,6 +294,7 @@ class TypedTensor(type):
 
     def __call__(cls, *args: Any, device: DeviceLike = None) -> Tensor:
         """`FloatTensor(3, 2)` has these sizes and any elements, `FloatTensor([1, 2])` these."""
+        check_device_type(device, cls.place)
         there = as_device(cls.place if device is None else device)
         data = args[0] if len(args) == 1 else None
         if not isinstance(data, Tensor):
@@ -304,6 +305,15 @@ class TypedTensor(type):
                 f"tensor.to({cls.dtype})"
             )
         return on_device(data.detach(), there)
+
+
+def check_device_type(device: DeviceLike, expected: str) -> None:
+    """RuntimeError for a device of another type than a class of tensors has."""
+    if device is not None and (found := Device.parse(device).type) != expected:
+        raise RuntimeError(
+            f"legacy constructor expects device type: {expected} but device type: {found} was "
+            f"passed; use empty() or tensor() with device='{device}'"
+        )
 
 
 def made_of(args: Sequence[Any], dtype: DType, device: DeviceLike) -> Tensor:
