@@ -79,7 +79,8 @@ EXPRESSIONS = """
     a.sub(a,alpha=2); a.add(a,alpha=2); T.rsub(a,a); T.rsub(a,1); a.true_divide(a);
     a.float_power(2); T.float_power(a,a); T.meshgrid(v,v,indexing='ij')[0]; T.block_diag(a,a);
     T.atleast_2d(v); T.atleast_3d(a); a.squeeze(); T.diff(a); T.gradient(a)[0];
-    T.gradient(a,spacing=2.)[1]; T.gradient(a,edge_order=2)[0]; T.gradient(v,spacing=[v.detach()])[0]; T.corrcoef(a);
+    T.gradient(a,spacing=2.)[1]; T.gradient(a,edge_order=2)[0];
+    T.gradient(v,spacing=[v.detach()])[0]; T.corrcoef(a);
     T.special.entr(a); T.special.erfcx(a); T.special.i0e(a); T.special.i1e(a);
     T.special.log_ndtr(a); T.special.ndtri(v); T.special.xlog1py(a,a); T.hsplit(a,2)[0];
     T.vsplit(a,2)[1]; T.tensor_split(a,3)[1]; T.linalg.inv_ex(a)[0]; T.linalg.eigvals(a);
