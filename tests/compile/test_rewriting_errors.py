@@ -308,6 +308,14 @@ def test_without_source() -> None:
         tg.compile(names["f"], control_flow=True)(tg.tensor(1.0))
 
 
+def test_without_source_where_python_runs_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since Python 3.13 the text of `python -c` is the source of the file `<string>`."""
+    text = "import os\ndef f(x):\n    return x\n"
+    entry = (len(text), None, text.splitlines(True), "<string>")
+    monkeypatch.setitem(linecache.cache, "<string>", entry)
+    test_without_source()
+
+
 def test_not_asked_for() -> None:
     """Without `control_flow` nothing is rewritten, and the error names it."""
 

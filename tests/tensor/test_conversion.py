@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,9 @@ def test_numpy_shares_memory() -> None:
     array = x.numpy()
     array[0] = 5
     assert x[0] == 5
-    array.shape = (3, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy, since 2.5
+        array.shape = (3, 1)
     assert x.shape == (3,)
     assert x[1:].numpy().base is not None
     with pytest.raises(RuntimeError, match="Can't call numpy\\(\\) on Tensor that requires grad"):

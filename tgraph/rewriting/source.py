@@ -31,14 +31,17 @@ class Source(NamedTuple):
 def source_of(code: CodeType) -> Source:
     """Where `code` was written; NotRewritten where that cannot be told."""
     lines = tuple(linecache.getlines(code.co_filename))
+    absent = NotRewritten(f"its source is not there (it was made in {code.co_filename})")
     if not lines:
-        raise NotRewritten(f"its source is not there (it was made in {code.co_filename})")
+        raise absent
     try:
         found = [each for each in _definitions(lines) if _fits(each.definition, code)]
     except SyntaxError:
         found = []
     same = [each for each in found if is_compiled_from(each, code)]
     if not same:
+        if code.co_filename == "<string>":  # the text of `python -c`, which other code is not from
+            raise absent
         raise NotRewritten("its source cannot be found, or has changed since it was imported")
     return same[0]
 

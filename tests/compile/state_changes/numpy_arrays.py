@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 import tgraph as tg
@@ -79,7 +81,9 @@ def array_shape_and_dtype():
 def array_shape_in_place():
     array = np.zeros((2, 3))
     yield lambda x: x * array.shape[0]
-    array.shape = (3, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy, since 2.5
+        array.shape = (3, 2)
     yield
 
 
