@@ -5,6 +5,9 @@ VENV := .venv
 RUN := $(VENV)/bin
 INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
 
+# What the tests and benchmarks that compare with PyTorch are held to.
+TORCH := torch==2.13.0
+
 # Bytecode of tests is written beside them: each worker and each run rewrites all files else.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -13,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 prepare = $(1)/python -m compileall -q tgraph compiler runtime && \
 	$(1)/python -m tgraph.runtime.make_prebuilt
 
-.PHONY: test consistency operations accuracy array-api conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
+.PHONY: test torch pythons consistency operations accuracy array-api conformance thirdparty demo examples bench cpus gpu gpu-sanitize nvrtc sanitize lint types clean
 
 $(RUN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tgraph needs Python 3.11")'
@@ -44,6 +47,17 @@ cpus: $(VENV)/.installed
 	$(call prepare,$(RUN))
 	$(RUN)/python tests/cpus.py -n $(JOBS) --dist worksteal $(ARGS)
 
+# The same tests on other versions of Python, each in an environment of its own: see
+# tests/pythons.py.
+pythons: | $(RUN)/python
+	$(RUN)/python tests/pythons.py -n $(JOBS) --dist worksteal $(ARGS)
+
+# PyTorch, with which some tests compare; they skip without.
+torch: $(VENV)/.torch
+$(VENV)/.torch: Makefile $(VENV)/.installed
+	$(INSTALL) $(TORCH)
+	touch $@
+
 demo: $(VENV)/.examples
 	$(call prepare,$(RUN))
 	$(RUN)/python examples/digits.py $(ARGS)
@@ -62,7 +76,7 @@ bench: $(VENV)-bench/.installed
 $(VENV)-bench/.installed: pyproject.toml
 	test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/python -m pip install -q --disable-pip-version-check -e . \
-		setuptools torch==2.13.0 jax
+		setuptools $(TORCH) jax
 	touch $@
 
 # docs/operations.md: what each operation can do, found by running the tables of tests.
@@ -98,7 +112,7 @@ thirdparty: $(VENV)-thirdparty/.installed
 
 $(VENV)-thirdparty/.installed: pyproject.toml tools/third_party/packages.txt
 	test -x $(VENV)-thirdparty/bin/python || $(PYTHON) -m venv $(VENV)-thirdparty
-	$(INSTALL:$(RUN)%=$(VENV)-thirdparty/bin%) -e . setuptools torch==2.13.0 requests
+	$(INSTALL:$(RUN)%=$(VENV)-thirdparty/bin%) -e . setuptools $(TORCH) requests
 	$(INSTALL:$(RUN)%=$(VENV)-thirdparty/bin%) --no-deps -r tools/third_party/packages.txt
 	touch $@
 

@@ -6,13 +6,11 @@ import gc
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import pytest
 import sampling
-import selection
 from tgraph.compiler import pipeline
 from tgraph.compiler.ir import Graph
 from tgraph.runtime import jit, own_code
@@ -28,7 +26,7 @@ SHIPPED = ("cpu_target/", "test_special_values.py", "test_found_graphs.py", "acc
 SHIPPED_PART = 10
 """One test of so many runs as for users, too: each of them in one of as many commits."""
 
-PLANNED = ("test_planned.py", "test_concurrency.py", "eager", "optim/", "benchmarks/")
+PLANNED = ("test_planned.py", "test_concurrency.py", "cuda_target/", "optim/", "benchmarks/")
 """Tests of the plans that eager mode makes; in others it runs step by step."""
 
 VERIFIED_PASSES = ("passes/", "test_random_graphs.py", "test_found_graphs.py")
@@ -57,20 +55,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.seed = sampling.first_seed(config.option.graphs)
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `-k`, leave files that have none of its words."""
-    expression = config.option.keyword
-    if not expression or not collection_path.name.startswith("test_"):
-        return None
-    return None if selection.is_needed(collection_path, expression) else True
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.config.option.keyword:
-        selection.choose_rows(metafunc, metafunc.config.option.keyword)
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the rows whose turn it is not, and what `--part` does not choose.
 
@@ -80,6 +64,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda each: "tests/consistency/" not in each.nodeid)
     part, parts = map(int, config.getoption("part").split("/"))
     out = sampling.left_out(items)
+    for item in out:
+        item.add_marker(sampling.ROTATED)
     out.update(each for each in items if crc32(each.nodeid.encode()) % parts != part - 1)
     if out:
         config.hook.pytest_deselected(items=list(out))
@@ -157,7 +143,6 @@ class _State:
 _state = _State()
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Choose how a test compiles: as it is shipped, or the quick way."""
     if gc.get_count()[0] > MANY_OBJECTS:

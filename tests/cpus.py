@@ -82,8 +82,9 @@ def _run(level: str, arguments: list[str]) -> int:
     chosen = settings(level)
     print("as", *(f"{name}={value!r}" for name, value in chosen.items()), flush=True)
     command = [sys.executable, "-m", "pytest", *arguments]
-    environment = {"TGRAPH_TURN": str(sampling.TURN), **os.environ, **chosen}
-    return subprocess.run(command, env=environment, cwd=TESTS.parent).returncode
+    turn = str(sampling.TURN)
+    environ = {"TGRAPH_TURN": turn, **os.environ, "TGRAPH_RUN": level, **chosen}
+    return subprocess.run(command, env=environ, cwd=TESTS.parent).returncode
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ T = TypeVar("T")
 MOST_PARTS = 10
 """Tables have no more parts, so that ten commits see every row."""
 
+ROTATED = "rotated"
+"""The marker of rows that run with another commit."""
+
 ROTATING: dict[str, int] = {
     # Shapes by dtypes by directions, where neighbours take the same path through the compiler.
     "compile/test_scans.py": 3,

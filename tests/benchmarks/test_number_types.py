@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("torch", reason="the benchmark is held to PyTorch")
+pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
 
 from benchmarks import number_types
 

@@ -12,7 +12,7 @@ import pytest
 
 import tgraph
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
 
 LINES = (Path(__file__).parent / "data" / "expressions.txt").read_text().splitlines()
 

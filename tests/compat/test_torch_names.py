@@ -230,7 +230,7 @@ def _cases() -> list[Any]:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 @pytest.mark.parametrize("case", _cases(), ids=lambda case: f"{case[0]}-{[*case[2]]}")
 def test_autograd_functional_is_that_of_pytorch(case: Any) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     name, function, options = case
     inputs = np.random.default_rng(0).uniform(0.5, 1.5, (2, 2, 3))
     like = [inputs[0], inputs[0, 0]]  # vectors: like an input, like the first output
@@ -465,7 +465,7 @@ def test_processes_share_a_dataset_out() -> None:
     later = sampler(range(7), 3, 0, seed=5)
     later.set_epoch(1)
     assert [*later] != parts[0]
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     for size, drop_last in ((7, False), (7, True), (1, False), (6, False)):
         for rank in range(3):
             options = {"num_replicas": 3, "rank": rank, "shuffle": False, "drop_last": drop_last}

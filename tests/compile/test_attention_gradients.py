@@ -540,7 +540,7 @@ def test_the_widest_weights_are_stored():
     check([each.detach().numpy() for each in found], stored(causal, *given), 2e-5)
 
 
-@pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
+@pytest.mark.skipif(torch is None, reason="compares with PyTorch, which is not installed")
 @pytest.mark.parametrize("shape", [((2, 2), 100, 300, 40, 17), ((1, 3), 333, 333, 64, 64)], ids=str)
 @pytest.mark.parametrize("mask", ["none", "causal", "boolean", "additive"])
 def test_gradients_are_those_of_pytorch(shape, mask):

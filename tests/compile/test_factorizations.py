@@ -104,7 +104,7 @@ def test_a_call_that_fails_writes_nothing():
 
 
 def test_numbers_that_are_not_finite_go_where_torch_lets_them_go():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     nan, inf = float("nan"), float("inf")
     for value in (nan, inf):
         rows = [[2.0, value], [0.0, 1.0]]

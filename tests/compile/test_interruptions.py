@@ -265,7 +265,9 @@ print(refused)
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="reads /proc, which this system lacks"
+)
 def test_no_memory_for_the_first_compilation(tmp_path, monkeypatch) -> None:
     """LLVM, which is not there yet, ends processes that do not give it memory."""
     monkeypatch.setenv("TGRAPH_CACHE_DIR", str(tmp_path / "none" / "yet"))
@@ -275,7 +277,9 @@ def test_no_memory_for_the_first_compilation(tmp_path, monkeypatch) -> None:
     assert output(LIMITED, "cold", "60000") in ("0\n", "1\n", "2\n")
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="reads /proc, which this system lacks"
+)
 def test_no_memory_for_another_compilation(monkeypatch) -> None:
     monkeypatch.setenv("TGRAPH_CACHE_DIR", "")
     limits = ("0", "300", "4000", "20000", "400000")

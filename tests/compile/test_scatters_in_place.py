@@ -71,7 +71,7 @@ FUNCTIONS = (
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
 def test_values(function, rows):
     if function is adds_columns and rows != ROWS:
-        pytest.skip("its values have 300 rows")
+        pytest.skip("the function is written for 300 rows")
     compiled = tg.compile(function)
     for seed in range(3):
         base, at, values = given(seed, rows)

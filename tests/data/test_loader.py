@@ -317,7 +317,7 @@ def test_other_errors() -> None:
 
 
 def test_batches_are_those_of_pytorch() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     examples: list[list[Any]] = [
         [1, 2], [1.5, 2.5], [True, False], ["a", "b"], [b"a", b"b"], [np.float32(1), np.float32(2)],
         [np.arange(3), np.arange(3)], [(1, "a"), (2, "b")], [[1, 2.0], [3, 4.0]],

@@ -49,7 +49,7 @@ def test_transforms_are_pytorchs() -> None:
 
 
 def test_the_figures_are_those_of_the_installed_pytorch() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     for name in ("Normal", "Gamma", "Categorical", "MultivariateNormal"):
         check_same(of_case(torch, name), FIGURES[name], name)
 

@@ -83,7 +83,7 @@ print("done")
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a process of its own")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks a process, which this system cannot")
 def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", KILLED, str(tmp_path / "x.pt")]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)

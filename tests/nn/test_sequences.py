@@ -30,7 +30,7 @@ def test_results_and_gradients_are_those_of_pytorch(name):
 
 
 def test_the_figures_are_those_of_the_pytorch_that_is_installed():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in ROWS:
@@ -135,7 +135,7 @@ def test_errors():
 
 
 def test_errors_are_those_of_the_pytorch_that_is_installed():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_errors(torch)

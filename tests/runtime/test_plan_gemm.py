@@ -270,7 +270,7 @@ def test_blas_is_asked_for_the_same_whoever_asks(sizes, batch):
 def test_results_do_not_depend_on_the_split(sizes, batch):
     m, n, k = sizes
     if 1 in sizes[:2] or m * n * k > 10**8:
-        pytest.skip("BLAS, or large")
+        pytest.skip("is a product of BLAS, or takes too long")
     generator = np.random.default_rng(0)
     for ta, tb in itertools.product([False, True], repeat=2):
         product = native_product(plain(m, n, k, batch, ta, tb))

@@ -202,7 +202,7 @@ def test_state_of_an_optimizer_of_other_libraries_is_loaded() -> None:
 
 
 def test_tensors_of_pytorch() -> None:
-    torch = pytest.importorskip("torch", reason="needs PyTorch, which is not installed")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     x = torch.arange(6.0).reshape(2, 3).t().requires_grad_()
     shared = tg.as_tensor(x)
     assert shared.tolist() == x.tolist() and shared.data_ptr() == x.data_ptr()

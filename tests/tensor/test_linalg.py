@@ -82,7 +82,7 @@ ALL = [(f"{name} {batch} {n}", function, arrays) for batch in BATCHES for n in S
 @pytest.mark.parametrize(("function", "arrays"), [each[1:] for each in ALL],
                          ids=[each[0] for each in ALL])  # fmt: skip
 def test_as_torch(function: Callable[..., Any], arrays: list[np.ndarray]) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     found = _derivatives(tg, tg.linalg, function, arrays)
     expected = _derivatives(torch, torch.linalg, function, arrays)
     for mine, theirs in zip(found, expected, strict=True):
@@ -126,7 +126,7 @@ ERRORS: list[tuple[str, Callable[[Any, Any], Any]]] = [
 
 @pytest.mark.parametrize("call", [each[1] for each in ERRORS], ids=[each[0] for each in ERRORS])
 def test_errors_as_torch(call: Callable[[Any, Any], Any]) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     with pytest.raises(RuntimeError) as theirs:
         call(torch.linalg, torch.tensor)
     with pytest.raises(RuntimeError) as mine:
@@ -150,7 +150,10 @@ def test_an_empty_constant() -> None:
 
 def test_complex_factors_and_what_is_solved_by_them() -> None:
     """Beside `test_complex.py`: values, and gradients beside PyTorch's."""
-    torch, rng = pytest.importorskip("torch"), np.random.default_rng(0)
+    torch, rng = (
+        pytest.importorskip("torch", reason="compares with PyTorch, which is not installed"),
+        np.random.default_rng(0),
+    )
     A, B = (rng.normal(size=s) + 1j * rng.normal(size=s) for s in ((2, 3, 3), (2, 3, 3)))
 
     def every(lib: Any, a: Any, b: Any) -> list[Any]:
@@ -219,7 +222,7 @@ def test_factors_of_low_rank(compiled, dtype):
 
 def test_complex_factors_are_pytorchs():
     """Reflections with their gradients, and factors of symmetric and of Hermitian matrices."""
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
     rng = np.random.default_rng(0)
     x, y = (rng.normal(size=shape) + 1j * rng.normal(size=shape) for shape in ((3, 2), (3, 3)))
     found = {}

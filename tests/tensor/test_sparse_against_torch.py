@@ -15,7 +15,7 @@ from sparse_cases import AT, COLUMNS, DENSE, OF_COO, OPERATIONS, ROWS, VALUES, m
 
 import tgraph as tg
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
 # What PyTorch refuses.
 NOT_OF_CSC = {"x * dense", "x @ x"}
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse (CSR|invariant)")

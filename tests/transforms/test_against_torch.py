@@ -9,7 +9,7 @@ import pytest
 
 import tgraph as tg
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 
 RNG = np.random.default_rng(0)
