@@ -311,8 +311,9 @@ class _Memory:
         self.__array_interface__ = {
             "version": 3,
             "shape": array.shape,
-            # Types that NumPy does not have by itself travel as raw bytes.
-            "typestr": array.dtype.str if native else f"|V{array.dtype.itemsize}",
+            # Types that NumPy does not have by itself travel as unsigned numbers of their size: as
+            # raw bytes, "|V2", they end NumPy 2.1.0 with a segmentation fault.
+            "typestr": array.dtype.str if native else f"=u{array.dtype.itemsize}",
             "data": (address, False),
             "strides": array.strides,
         }
