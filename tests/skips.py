@@ -114,33 +114,44 @@ def listed(text: str) -> Iterator[Reason]:
         yield Reason(parts[0], parts[1] == "always", parts[2], parts[3])
 
 
-def faults(counts: Counter[tuple[str, str]], reasons: Iterable[Reason]) -> Iterator[str]:
-    """What is not as the list says: reasons that are missing from it, and those that never came."""
+Counts = dict[str, Counter[str]]
+"""By the name of the run: how often each reason came."""
+
+
+def faults(counts: Counts, reasons: Iterable[Reason]) -> Iterator[str]:
+    """What is not as the list says: reasons that are missing from it, and those that never came
+    where there was such a run."""
     reasons = list(reasons)
-    for (run, reason), count in counts.items():
+    for run, reason, count in _rows(counts):
         if not any(each.matches(run, reason) for each in reasons):
             yield f"not in the list: {count} in the run {run!r}: {reason}"
     for each in reasons:
-        if each.must_come and not any(each.matches(*key) for key in counts):
+        runs = [counts[run] for run in counts if re.fullmatch(each.runs, run)]
+        came = any(re.fullmatch(each.pattern, reason, re.DOTALL) for run in runs for reason in run)
+        if each.must_come and runs and not came:
             yield f"no longer needed: {each.runs} | {each.pattern}"
 
 
-def read(folder: Path) -> Counter[tuple[str, str]]:
-    """How often each reason came in each run."""
-    counts: Counter[tuple[str, str]] = Counter()
+def _rows(counts: Counts) -> list[tuple[str, str, int]]:
+    return [(run, reason, n) for run, found in counts.items() for reason, n in found.items()]
+
+
+def read(folder: Path) -> Counts:
+    """What the runs wrote into a folder."""
+    counts: Counts = {}
     for path in sorted(folder.glob("*.json")):
         written = json.loads(path.read_text())
-        for reason, count in written["skips"].items():
-            counts[written["run"], reason] += count
+        counts.setdefault(written["run"], Counter()).update(written["skips"])
     return counts
 
 
-def table(counts: Counter[tuple[str, str]]) -> Iterator[str]:
+def table(counts: Counts) -> Iterator[str]:
     """The lines of a table of counts, runs and reasons, the largest first."""
+    rows = sorted(_rows(counts), key=lambda row: -row[2])
     yield f"{'count':>6}  {'run':12}  reason"
-    for (run, reason), count in counts.most_common():
+    for run, reason, count in rows:
         yield f"{count:6}  {run:12}  {reason}"
-    yield f"{counts.total():6}  in all"
+    yield f"{sum(count for *_, count in rows):6}  in all, in the runs {', '.join(counts)}"
 
 
 def main() -> int:
