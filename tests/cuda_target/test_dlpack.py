@@ -44,6 +44,10 @@ class Foreign:
         return self.device or self.array.__dlpack_device__()
 
 
+NUMPY_WRITES = np.from_dlpack(np.zeros(1)).flags.writeable
+"""In NumPy 2.1 all arrays that came by DLPack are read-only."""
+
+
 # -- the CPU -------------------------------------------------------------------------------------
 
 
@@ -52,7 +56,8 @@ def test_memory_of_the_cpu_is_shared(dtype: str) -> None:
     x = tg.arange(6).reshape(2, 3).to(getattr(tg, dtype))
     assert x.__dlpack_device__() == (CPU, 0)
     seen = np.from_dlpack(x)
-    assert seen.dtype == np.dtype(dtype) and seen.flags.writeable
+    assert seen.dtype == np.dtype(dtype) and seen.flags.writeable == NUMPY_WRITES
+    seen = seen if NUMPY_WRITES else x.numpy()
     back = tg.from_dlpack(Foreign(seen))
     assert back.dtype is x.dtype and back.tolist() == x.tolist()
     back[0, 0] = 1
@@ -107,7 +112,8 @@ def test_copies_are_made_where_they_are_asked_for() -> None:
     assert array.tolist() == [2, 2, 2]
     x = tg.from_dlpack(array)
     assert np.from_dlpack(x, copy=True).base is not array
-    np.from_dlpack(x, copy=True)[0] = 9
+    if NUMPY_WRITES:
+        np.from_dlpack(x, copy=True)[0] = 9
     assert x.tolist() == [2, 2, 2]
 
 

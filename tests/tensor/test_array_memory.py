@@ -255,3 +255,15 @@ def test_tensor_copies_and_as_tensor_shares(of: Any) -> None:
     assert not np.shares_memory(tg.tensor(of(array)).numpy(), array)
     assert np.shares_memory(tg.as_tensor(of(array)).numpy(), array)
     assert not np.shares_memory(tg.as_tensor(of(array), dtype=tg.float32).numpy(), array)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.bool_, np.complex64, tg.bfloat16.numpy])
+def test_arrays_that_came_by_dlpack_are_shared(dtype: Any) -> None:
+    """Also where NumPy takes all of them for read-only."""
+    array = np.zeros((2, 3), dtype)
+    source = tg.from_numpy(array) if dtype == tg.bfloat16.numpy else array
+    x = tg.from_dlpack(source, copy=False)
+    x[1, 2] = 1
+    assert array[1, 2] == 1 and x.shape == (2, 3)
+    array[0, 0] = 1
+    assert x[0, 0] == 1

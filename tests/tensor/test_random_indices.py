@@ -89,7 +89,7 @@ def by_numpy(shape: tuple[int, ...], index: Any, value: Any) -> list[Any]:
         at, _ = two_steps(places, index)
         part, at = (view, at) if picks is None else (view[picks], at[picks])
         read = part.tolist(), list(part.shape), picks is None or not part.size
-    except (IndexError, ValueError) as error:
+    except (IndexError, ValueError, DeprecationWarning) as error:  # a warning in NumPy 2.1
         return [error, error]
     weights = np.arange(1.0, part.size + 1).reshape(part.shape)
     of_read = np.zeros(x.size)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import numpy as np
+
 # What stands before the device in the C structs of dlpack.h, in bytes: a pointer to the elements;
 # of newer ones two numbers of the version, two pointers and the flags before that.
 _BEFORE_DEVICE = {b"dltensor": 8, b"dltensor_versioned": 8 + 16 + 8 + 8}
+
+_FLAGS, _READ_ONLY = -16, 1  # of newer ones: bytes from the device on, and the flag
 
 _BEFORE_TYPE = 12  # bytes from the device on: two numbers of it, and how many axes there are
 
@@ -56,6 +60,26 @@ UINT, BFLOAT = 1, 4
 def kind_in(capsule: Any) -> int:
     """The kind of the elements of a capsule that was not read yet."""
     return ctypes.c_uint8.from_address(_device_in(capsule) + _BEFORE_TYPE).value
+
+
+def is_writeable(capsule: Any) -> bool:
+    """Whether a capsule that was not read yet says that its elements may be written.
+
+    Those of before DLPack 1.0 do not say it.
+    """
+    device = _device_in(capsule)
+    if _name_of(capsule) != b"dltensor_versioned":
+        return False
+    return not ctypes.c_uint64.from_address(device + _FLAGS).value & _READ_ONLY
+
+
+class Writeable:
+    """The elements of an array of `np.from_dlpack`, all of which are read-only in NumPy 2.1."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.owner = array
+        shown = dict(array.__array_interface__)
+        self.__array_interface__ = {**shown, "data": (shown["data"][0], False)}
 
 
 def relabel(capsule: Any, kind: int) -> Any:

@@ -19,7 +19,16 @@ from ..runtime.arrays import copy_of, to_host
 from ..runtime.cuda import arrays as cuda_arrays
 from ..runtime.device import META
 from ..runtime.dtypes import bfloat16
-from .capsules import BFLOAT, UINT, CapsuleArray, is_capsule, kind_in, relabel
+from .capsules import (
+    BFLOAT,
+    UINT,
+    CapsuleArray,
+    Writeable,
+    is_capsule,
+    is_writeable,
+    kind_in,
+    relabel,
+)
 
 # Kinds of devices, as dlpack.h numbers them.
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
@@ -72,6 +81,8 @@ def dlpack(
             lent = copy_of(array) if copy else array
             return cuda_arrays.to_dlpack(lent, stream, max_version)
         array, stream, copy = _on_host(array, dl_device, copy), None, None
+    if dl_device is not None and tuple(dl_device) != (_CPU, 0):  # NumPy 2.1 raises ValueError
+        raise BufferError("unsupported device requested")
     stream = None if stream == -1 else stream  # nobody waits on the CPU
     options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
     if self._type.dtype is bfloat16:
@@ -150,9 +161,15 @@ def _on_cpu(source: Any) -> np.ndarray[Any, Any]:
     except TypeError:  # by a DLPack before 1.0
         capsule = source.__dlpack__()
     if kind_in(capsule) != BFLOAT:
-        return np.from_dlpack(CapsuleArray(capsule))
-    bits: Any = CapsuleArray(relabel(capsule, UINT))
-    return np.from_dlpack(bits).view(bfloat16.numpy)
+        return _read(capsule)
+    return _read(relabel(capsule, UINT)).view(bfloat16.numpy)
+
+
+def _read(capsule: Any) -> np.ndarray[Any, Any]:
+    may_be_written = is_writeable(capsule)
+    source: Any = CapsuleArray(capsule)
+    array = np.from_dlpack(source)
+    return array if array.flags.writeable or not may_be_written else np.asarray(Writeable(array))
 
 
 for _name, _method in (("__dlpack__", dlpack), ("__dlpack_device__", dlpack_device)):
