@@ -131,7 +131,7 @@ def writes_a_place_twice(shape: tuple[int, ...], index: Any) -> bool:
     try:
         view, picks = two_steps(np.arange(int(np.prod(shape))).reshape(shape), index)
         part = view if picks is None else view[picks]
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, DeprecationWarning):
         return False
     return bool(np.unique(part).size < part.size)
 
