@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import shutil
@@ -9,10 +10,12 @@ import socket
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
+from rows import check_rows
 from tgraph.runtime import cache
 
 STRANGER = 4711
@@ -142,7 +145,9 @@ def replaced_by_a_huge_file(path: Path) -> None:
     os.truncate(path, 1 << 40)  # a sparse one
 
 
-REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
+Planted = dict[str, tuple[Callable[[Path], None], str]]
+"""How something is planted, and what the warning says."""
+REFUSED: Planted = {
     "link": (replaced_by_a_link, "is a link"),
     "link to /dev/zero": (replaced_by_a_device, "is a link"),
     "pipe": (replaced_by_a_pipe, "no regular file"),
@@ -152,31 +157,84 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "file for a group": (lambda path: path.chmod(0o660), "others can write it"),
 }
 
+BAD_SECRETS: Planted = {
+    "link": (replaced_by_a_link, "is a link"),
+    "link to /dev/zero": (replaced_by_a_device, "is a link"),
+    "pipe": (replaced_by_a_pipe, "no regular file"),
+    "folder": (replaced_by_a_folder, "no regular file"),
+    "huge file": (replaced_by_a_huge_file, "1099511627776 bytes"),
+    "written by a group": (lambda path: path.chmod(0o620), "others can write it"),
+    "read by others": (lambda path: path.chmod(0o604), "others can read it"),
+}
+
 # In a process of its own, as a pipe would hang and /dev/zero never end.
 ASK = """
-import resource, sys, warnings
+import json, os, resource, sys, warnings
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 from tgraph.runtime import cache
-with warnings.catch_warnings(record=True) as told:
-    warnings.simplefilter("always")
-    print(cache.get("key"), cache.get("key"), len(told), *(each.message for each in told))
+for folder in sys.argv[1:]:
+    os.environ["TGRAPH_CACHE_DIR"] = folder
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = [repr(cache.get("key")) for _ in range(2)]
+    print(json.dumps([folder, found, [str(each.message) for each in told]]), flush=True)
 """
 
-
-def ask() -> str:
-    run = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, timeout=120)
-    assert run.returncode == 0, run.stderr
-    return run.stdout
+Answer = tuple[list[str], list[str]]
+"""What a cache gave when it was asked twice, and the warnings meanwhile."""
 
 
-@pytest.mark.parametrize(("plant", "reason"), REFUSED.values(), ids=REFUSED)
-def test_entries_that_are_refused(folder: Path, plant: Callable[..., None], reason: str) -> None:
-    plant(entry(folder))
-    told = ask()
-    assert told.startswith("None None 1 ") and reason in told
-    if reason != "no regular file" or entry(folder).is_fifo():
+def ask(folders: Sequence[Path]) -> dict[Path, Answer]:
+    """What another process gets from each cache; the output of a hanging one ends before it."""
+    command = [sys.executable, "-c", ASK, *map(str, folders)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stdout + run.stderr
+    answers = [json.loads(line) for line in run.stdout.splitlines()]
+    return {Path(folder): (found, told) for folder, found, told in answers}
+
+
+def planted(
+    table: Planted, place: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[Path, str]:
+    """A cache for each row, in which something is planted, and the reason of its warning."""
+    reasons = {}
+    for name, (plant, reason) in table.items():
+        folder = tmp_path / f"{place.__name__} {name.replace('/', ' ')}"
+        monkeypatch.setenv("TGRAPH_CACHE_DIR", str(folder))
+        cache.put("key", CONTENT)
+        plant(place(folder))
+        reasons[folder] = reason
+    return reasons
+
+
+def secret(folder: Path) -> Path:
+    return folder / cache.SECRET
+
+
+def test_entries_and_secrets_that_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_entries = planted(REFUSED, entry, tmp_path, monkeypatch)
+    of_secrets = planted(BAD_SECRETS, secret, tmp_path, monkeypatch)
+    answers = ask([*of_entries, *of_secrets])
+
+    def check(folder: Path) -> None:
+        found, told = answers[folder]
+        assert found == ["None"] * 2 and len(told) == 1
+        assert {**of_entries, **of_secrets}[folder] in told[0]
+        assert folder in of_entries or cache.SECRET in told[0]
+
+    check_rows([*of_entries, *of_secrets], check, lambda folder: folder.name)
+    replaced = [
+        folder
+        for folder, reason in of_entries.items()
+        if reason != "no regular file" or entry(folder).is_fifo()
+    ]
+    for folder in replaced:
+        monkeypatch.setenv("TGRAPH_CACHE_DIR", str(folder))
         cache.put("key", CONTENT)  # takes the place of what was there
-        assert ask() == f"{CONTENT} {CONTENT} 0\n"
+    assert len(replaced) == len(REFUSED) - 1
+    assert ask(replaced) == dict.fromkeys(replaced, ([repr(CONTENT)] * 2, []))
 
 
 def test_entries_of_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,24 +303,6 @@ def test_too_large_an_object_is_not_kept(folder: Path, monkeypatch: pytest.Monke
 
 # --- the secret -----------------------------------------------------------------------------------
 
-BAD_SECRETS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "link": (replaced_by_a_link, "is a link"),
-    "link to /dev/zero": (replaced_by_a_device, "is a link"),
-    "pipe": (replaced_by_a_pipe, "no regular file"),
-    "folder": (replaced_by_a_folder, "no regular file"),
-    "huge file": (replaced_by_a_huge_file, "1099511627776 bytes"),
-    "written by a group": (lambda path: path.chmod(0o620), "others can write it"),
-    "read by others": (lambda path: path.chmod(0o604), "others can read it"),
-}
-
-
-@pytest.mark.parametrize(("plant", "reason"), BAD_SECRETS.values(), ids=BAD_SECRETS)
-def test_secrets_that_are_refused(folder: Path, plant: Callable[..., None], reason: str) -> None:
-    plant(folder / cache.SECRET)
-    told = ask()
-    assert told.startswith("None None 1 ") and reason in told
-    assert cache.SECRET in told
-
 
 def test_secrets_of_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     belongs_to_a_stranger(folder / cache.SECRET, monkeypatch)
@@ -296,56 +336,83 @@ def test_without_links_secrets_are_made_all_the_same(folder: Path, monkeypatch) 
     assert sorted(path.suffix for path in folder.iterdir()) == ["", ".bin"]
 
 
-def put_at_once(number: int, start: object) -> None:
-    start.wait(60)  # type: ignore[attr-defined]
-    cache.put(f"of {number}", b"%d" % number)
-    assert cache.get(f"of {number}") in (b"%d" % number, None)
+WORKERS = 4
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-def test_processes_that_come_first_at_once(folder: Path, damaged: bool) -> None:
+def put_at_once(number: int, start: Barrier, folders: Sequence[Path]) -> None:
+    for folder in folders:
+        os.environ["TGRAPH_CACHE_DIR"] = str(folder)
+        start.wait(60)
+        cache.put(f"of {number}", b"%d" % number)
+        assert cache.get(f"of {number}") in (b"%d" % number, None)
+
+
+def test_processes_that_come_first_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One secret remains, and where it was not there before, all entries hold."""
-    for turn in range(3):
-        shutil.rmtree(folder)
-        if damaged:
-            folder.mkdir(mode=0o700)
-            (folder / cache.SECRET).touch(0o600)
-        context = multiprocessing.get_context("spawn")
-        start = context.Barrier(4)
-        workers = [context.Process(target=put_at_once, args=(n, start)) for n in range(4)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join(60)
-        assert [worker.exitcode for worker in workers] == [0] * 4, turn
-        found = [cache.get(f"of {number}") for number in range(4)]
+    new = [tmp_path / f"new {number}" for number in range(8)]
+    damaged = [tmp_path / f"damaged {number}" for number in range(8)]
+    for folder in damaged:
+        folder.mkdir(mode=0o700)
+        (folder / cache.SECRET).touch(0o600)
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(WORKERS)
+    args = start, [*new, *damaged]
+    workers = [context.Process(target=put_at_once, args=(n, *args)) for n in range(WORKERS)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    assert [worker.exitcode for worker in workers] == [0] * WORKERS
+    for folder in (*new, *damaged):
+        monkeypatch.setenv("TGRAPH_CACHE_DIR", str(folder))
+        found = [cache.get(f"of {number}") for number in range(WORKERS)]
         for number, each in enumerate(found):
-            assert each in ((b"%d" % number, None) if damaged else (b"%d" % number,))
-        assert not list(folder.glob("*.tmp"))
+            missing = (None,) if folder in damaged else ()
+            assert each in (b"%d" % number, *missing), folder
+        assert not list(folder.glob("*.tmp")), folder
 
 
 # --- machine code ---------------------------------------------------------------------------------
 
+# Each line of the input is asked for by a fork, which has compiled nothing yet.
 COMPILE = """
-import sys, warnings
+import os, sys, warnings
+import llvmlite.binding
 import tgraph as tg
+import tgraph.compiled.compiled_function, tgraph.compiler.targets.cpu.target
 from tgraph.runtime import jit
-with warnings.catch_warnings(record=True) as told:
-    warnings.simplefilter("always")
-    found = tg.compile(lambda x: (x * 3 + 1).sum())(tg.arange(5.)).item()
-print(found, jit.statistics()["compiled"] > 0, jit.statistics()["from_disk"] > 0, len(told))
+def compiled():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = tg.compile(lambda x: (x * 3 + 1).sum())(tg.arange(5.)).item()
+    counts = jit.statistics()
+    print(found, counts["compiled"] > 0, counts["from_disk"] > 0, len(told), flush=True)
+for line in sys.stdin:
+    process = os.fork()
+    if process == 0:
+        compiled()
+        os._exit(0)
+    if os.waitpid(process, 0)[1]:
+        print("failed", flush=True)
 """
 
 
-def compiled() -> str:
-    run = subprocess.run(
-        [sys.executable, "-c", COMPILE], capture_output=True, text=True, timeout=300
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout.strip()
+@pytest.fixture
+def compiled(folder: Path) -> Iterator[Callable[[], str]]:
+    """Compiles a function in a new process and gives the result, and what it was made of."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", COMPILE], **pipes) as process:
+
+        def answer() -> str:
+            process.stdin.write("\n")
+            process.stdin.flush()
+            return str(process.stdout.readline().strip())
+
+        yield answer
+        process.stdin.close()
 
 
-def test_planted_objects_are_not_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_objects_are_not_run(folder: Path, compiled: Callable[[], str]) -> None:
     shutil.rmtree(folder)
     assert compiled() == "35.0 True False 0"
     assert compiled() == "35.0 False True 0"
