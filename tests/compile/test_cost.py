@@ -1,7 +1,7 @@
 """What compiling costs: in steps that are counted, never in seconds."""
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +119,8 @@ def test_what_is_alike_is_planned_once(name, monkeypatch):
     monkeypatch.setattr(Planned, "_plan", lambda *args: None)
     monkeypatch.setattr(EAGER, "large", {})
     counted = []
-    for count, is_new in ((12, True), (48, True), (48, False)):
+    larger = 24 if name == "transformer" else 48
+    for count, is_new in ((12, True), (larger, True), (larger, False)):
         if is_new:
             Memo.forget_all()
         with monkeypatch.context() as patch:
@@ -169,44 +170,69 @@ def test_fusion_asks_a_bounded_number_of_times_per_node(name, monkeypatch):
         plain(self, graph, *others)
 
     monkeypatch.setattr(FusionRules, "__init__", noted)
-    STEPS[name](60)()
+    STEPS[name](24 if name == "transformer" else 60)()
     assert len(seen) <= sum(nodes)
+
+
+class LineCounts:
+    """How often each line of the library runs."""
+
+    def __init__(self):
+        self.of_code = {}
+
+    def start(self, frame, event, _):
+        """Called by Python for each new frame; gives what counts its lines."""
+        code = frame.f_code
+        if code not in self.of_code:
+            is_ours = code.co_filename.startswith(SOURCES)
+            lines = defaultdict(int)
+            self.of_code[code] = lines, self.counter(lines) if is_ours else None
+        return self.of_code[code][1]
+
+    def counter(self, lines):
+        def count(frame, event, _):
+            if event == "line":
+                lines[frame.f_lineno] += 1
+            return count
+
+        return count
+
+    def total(self):
+        found = Counter()
+        for code, (lines, _) in self.of_code.items():
+            for number, times in lines.items():
+                found[code.co_filename, number] += times
+        return found
 
 
 def lines_run(function):
     """How often each line of the library runs in `function`."""
-    seen = Counter()
-
-    def local(frame, event, _):
-        if event == "line":
-            seen[frame.f_code.co_filename, frame.f_lineno] += 1
-        return local
-
-    def start(frame, event, _):
-        return local if frame.f_code.co_filename.startswith(SOURCES) else None
-
-    before = sys.gettrace()
-    sys.settrace(start)
+    counts, before = LineCounts(), sys.gettrace()
+    sys.settrace(counts.start)
     try:
         function()
     finally:
         sys.settrace(before)
-    return seen
+    return counts.total()
 
 
 # A transformer of so many layers takes too long line by line.
-@pytest.mark.parametrize("name", rotating([name for name in STEPS if name != "transformer"], 2))
+FIRST = {name: 8 for name in STEPS if name != "transformer"} | {"layers": 12, "training": 15}
+"""The least number of tensors: a long loss is cut into pieces, and layers are rolled into loops."""
+
+
+# A row takes up to seven seconds: each of its lines is counted.
+@pytest.mark.parametrize("name", rotating(FIRST, 3))
 def test_work_grows_with_the_number_of_tensors(name, monkeypatch):
     """Every line runs as often for the last tensors as for those before them."""
     monkeypatch.setenv("TGRAPH_CACHE_DIR", "")  # whose files are counted now and then
     STEPS[name](3)()  # imports, and what is compiled once
-    first = 30 if name == "training" else 12  # a long loss is cut into pieces
     found = []
     for count in (1, 2, 4):
         Memo.forget_all()
-        found.append(lines_run(STEPS[name](count * first)))
+        found.append(lines_run(STEPS[name](count * FIRST[name])))
     few, some, many = found
-    slack = 2 * first * first  # what runs only where there is enough to do, or for some sizes
+    slack = 2 * FIRST[name] ** 2  # what runs only where there is enough to do, or for some sizes
     for line, times in many.items():
         # What runs for each pair of tensors would run four times as often.
         assert times - some[line] <= 3 * max(some[line] - few[line], 0) + slack, line
