@@ -1247,7 +1247,7 @@ def randint(
 ) -> _Tensor: ...
 def randint_like(
     input: _Tensor,
-    low: _builtins.int = 0,
+    low: _builtins.int | None = None,
     high: _builtins.int | None = None,
     *,
     dtype: _Any = None,

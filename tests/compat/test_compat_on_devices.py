@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sampling import MOST_PARTS, rotating
+from rows import seldom
 from tgraph.runtime.cuda import backend
 
 from tools.conformance.malformed import cases, forms_of, ours, table
@@ -29,12 +29,8 @@ MOST = 15
 
 
 def parts(rows: Sequence[Any], step: int) -> list[Sequence[Any]]:
-    """All rows on a device, else every `step`-th; neighbours, which are alike, apart.
-
-    Of every ten steps' neighbours, variants of one operation, the same one is in all commits' rows.
-    """
-    if not IS_REAL:
-        rows = rotating(rows[:: -(-step // MOST_PARTS)], min(step, MOST_PARTS))
+    """All rows on a device, else every `step`-th, others at each turn; neighbours are apart."""
+    rows = rows if IS_REAL else seldom(rows, step)
     count = -(-len(rows) // MOST)
     return [rows[at::count] for at in range(count)]
 
@@ -51,7 +47,7 @@ def names_the_cpu(record: Record) -> bool:
 RECORDS = [each for each in read(DATA / "conformance.npz") if not names_the_cpu(each)]
 COMPLEX = [each for each in RECORDS if is_complex(each)]
 OTHERS = [each for each in RECORDS if not is_complex(each)]
-EAGER = [*parts(COMPLEX, 1), *parts(OTHERS, 80)]
+EAGER = [*parts(COMPLEX, 3), *parts(OTHERS, 80)]
 COMPILED = [
     *parts([each for each in COMPLEX if "error" not in each.wanted], 6),
     *parts([each for each in OTHERS if "error" not in each.wanted], 200),

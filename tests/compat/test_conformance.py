@@ -18,21 +18,29 @@ from tools.conformance.values import outcome
 RECORDS = list(read(Path(__file__).parent / "data" / "conformance.npz"))
 PARTS = 4
 """How many tests the eager cases are divided among."""
-COMPILED = 17
-"""Every how manieth case with values is compiled, too."""
 OF_VALUES = {"tensor_split", "allclose", "equal", "item", "bincount", "narrow"}
 """Operations that give or take Python's values, which compiled code does not know."""
+NOT_TRACED = {"LBFGS", "resize_", "nn.functional.one_hot"}
+"""What a trace refuses, in some cases or in all: values decide, or memory is resized."""
+
+
+def _is_refused(record: Record, text: str) -> bool:
+    return record.name in NOT_TRACED and ("TraceError" in text or "in a traced function" in text)
 
 
 def _differences(records: list[Record], compiled: bool) -> list[str]:
     found = [(each, outcome(replay, each, (compiled,))) for each in records]
-    return [f"{each.name} {each.text}\n    {text}" for each, text in found if text]
+    return [
+        f"{each.name} {each.text}\n    {text}"
+        for each, text in found
+        if text and not (compiled and _is_refused(each, text))
+    ]
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_pytorch_gave(part: int) -> None:
     """Values, gradients, state keys, names of modules, and which error is raised."""
-    records = rotating(RECORDS[part::PARTS], 2)
+    records = rotating(RECORDS, 6)[part::PARTS]  # `make conformance` runs all
     assert not (wrong := _differences(records, False)), "\n".join(wrong)
 
 
@@ -42,7 +50,7 @@ def test_what_pytorch_gave_compiled(family: str) -> None:
         each for each in RECORDS
         if each.family == family and "error" not in each.wanted and each.name not in OF_VALUES
     ]  # fmt: skip
-    assert not (wrong := _differences(records[::COMPILED], True)), "\n".join(wrong)
+    assert not (wrong := _differences(rotating(records, 10), True)), "\n".join(wrong)
 
 
 def test_what_differs_is_few_and_has_its_reason() -> None:

@@ -145,6 +145,8 @@ def test_in_place_and_like() -> None:
     assert abs((whole == 1).float().mean().item() - 0.25) < 0.04
     assert tg.rand_like(x).shape == tg.randn_like(x).shape == x.shape
     assert tg.randint_like(x, 5).dtype is tg.float32
+    with pytest.raises(TypeError, match="missing a bound"):
+        tg.randint_like(x)
     with pytest.raises(RuntimeError, match=r"\[from, to\) range"):
         x.uniform_(3, 2)
 

@@ -250,10 +250,17 @@ def randn_like(input: Tensor, *, dtype: Any = None, **options: Any) -> Tensor:
 
 @public()
 def randint_like(
-    input: Tensor, low: int = 0, high: int | None = None, *, dtype: Any = None, **options: Any
+    input: Tensor,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    dtype: Any = None,
+    **options: Any,
 ) -> Tensor:
-    """`randint` with the shape, dtype and device of `input`."""
-    low, high = (0, low) if high is None else (low, high)
+    """`randint` with the shape, dtype and device of `input`; `low` may be left out."""
+    if low is None and high is None:
+        raise TypeError("randint_like() missing a bound: randint_like(input, high)")
+    low, high = (low or 0, high) if high is not None else (0, low)
     return _drawn_like(input, partial(randint, low, high, input._type.shape), dtype, options)
 
 
