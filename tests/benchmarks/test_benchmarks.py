@@ -53,7 +53,9 @@ def test_names_are_of_one_row_each() -> None:
     assert len(BY_NAME) == len(WORKLOADS)
 
 
-@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)])
+@pytest.mark.parametrize(
+    "name", [*rotating(QUICK, 3), *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)]
+)
 def test_tgraph_computes_what_the_reference_does(name: str) -> None:
     workload = BY_NAME[name]
     case = contenders.implementation("tgraph", workload)(workload.data())
@@ -63,9 +65,10 @@ def test_tgraph_computes_what_the_reference_does(name: str) -> None:
     assert measure.deviation(workload, got, measure.reference(workload)) <= workload.tolerance
 
 
-@pytest.mark.parametrize(
-    "name", ["mlp_train", "transformer_train", "cnn_train", "small_mlp_train", "residual_train"]
-)
+TRAINING = ["mlp_train", "transformer_train", "cnn_train", "small_mlp_train", "residual_train"]
+
+
+@pytest.mark.parametrize("name", rotating(TRAINING, 5))
 def test_the_reference_steps_down_the_slope(name: str) -> None:
     """The gradients written by hand: a small step against one lowers the loss by its square."""
     workload = BY_NAME[name]
@@ -113,7 +116,7 @@ def test_another_commit_is_measured_beside_this_one(tmp_path: Path) -> None:
     assert commits.unpack("HEAD", place)
     with (place / "tgraph" / "__init__.py").open("a") as file:
         file.write("\nOTHER = True\n")
-    how = dataclasses.replace(options(tmp_path), before=place)
+    how = dataclasses.replace(options(tmp_path), before=place, warm=False)
     asked = [
         sys.executable,
         "-c",

@@ -22,5 +22,5 @@ def test_sessions_are_measured(name):
 @pytest.mark.parametrize("name", python_loops.CASES)
 def test_loops_are_measured_rolled_and_written_out(name, monkeypatch):
     monkeypatch.setattr(roll_loops, "FEWEST_NODES", roll_loops.FEWEST_NODES)  # which it switches
-    numbers = python_loops.steady_calls(name, turns=9, rounds=1)
+    numbers = python_loops.steady_calls(name, turns=5, rounds=1)
     assert len(numbers) == 2 and min(numbers) > 0
