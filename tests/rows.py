@@ -18,7 +18,9 @@ def seldom(rows: Iterable[T], parts: int) -> list[T]:
     return list(rows) if ALL else list(rows)[TURN % parts :: parts]
 
 
-def check_rows(rows: Iterable[T], check: Callable[[T], object], name: object = str) -> None:
+def check_rows(
+    rows: Iterable[T], check: Callable[[T], object], name: Callable[[T], object] = str
+) -> None:
     """Call `check` with each row; fails at the end, with the rows that failed and their messages.
 
     `name(row)` is what messages call a row.
@@ -30,5 +32,5 @@ def check_rows(rows: Iterable[T], check: Callable[[T], object], name: object = s
         except Exception as error:
             failed.append((row, error))
     if failed:
-        lines = [f"{name(row)}: {type(error).__name__}: {error}" for row, error in failed]  # type: ignore[operator]
+        lines = [f"{name(row)}: {type(error).__name__}: {error}" for row, error in failed]
         raise AssertionError(f"{len(failed)} rows fail\n" + "\n".join(lines)) from failed[0][1]
