@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from sampling import ALL, TURN
-
 T = TypeVar("T")
-
-
-def seldom(rows: Iterable[T], parts: int) -> list[T]:
-    """Every `parts`-th row, beginning with another one at each turn, also of more than ten parts.
-
-    For tables that are whole elsewhere, such as on a GPU, and have too many rows for other runs.
-    """
-    return list(rows) if ALL else list(rows)[TURN % parts :: parts]
 
 
 def check_rows(

@@ -77,6 +77,11 @@ def rotating(rows: Iterable[T], parts: int) -> list[T]:
     """This turn's part of `rows`: every `parts`-th row, beginning with another one at each turn."""
     if not 1 <= parts <= MOST_PARTS:
         raise ValueError(f"rotating(): expected 1 to {MOST_PARTS} parts, got {parts}")
+    return seldom(rows, parts)
+
+
+def seldom(rows: Iterable[T], parts: int) -> list[T]:
+    """`rotating` for any number of parts: of tables that another run has whole, as one on a GPU."""
     every = list(rows)
     parts = 1 if whole else min(parts, len(every))
     return every[TURN % parts :: parts] if every else every

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rows import seldom
+from sampling import seldom
 from tgraph.runtime.cuda import backend
 
 from tools.conformance.malformed import cases, forms_of, ours, table

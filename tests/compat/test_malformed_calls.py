@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rows import seldom
-from sampling import rotating
+from sampling import rotating, seldom
 
 import tgraph as tg
 from tgraph.core.trace_state import TraceError
