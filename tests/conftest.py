@@ -17,6 +17,8 @@ from tgraph.runtime import jit, own_code
 
 from tgraph.core import plan_table
 
+pytest_plugins = ["skips"]
+
 # Made the quick way, objects take less time than files of them.
 os.environ["TGRAPH_CACHE_DIR"] = ""
 
