@@ -246,3 +246,11 @@ def test_integer_reductions_wrap(primitive: Primitive) -> None:
 
 def test_every_function_with_a_bound_exists() -> None:
     assert set(ULPS) <= set(PRIMITIVES)
+
+
+def test_powers_of_a_half_are_no_square_roots() -> None:
+    """C99, F.9.4.4: of minus infinity and minus zero they are positive."""
+    for dtype in (np.float32, np.float64):
+        base, half = np.array([-np.inf, -0.0, 4.0], dtype), np.array(0.5, dtype)
+        found = evaluate("pow", [base, half], {})
+        assert found.tolist() == [np.inf, 0.0, 2.0] and not np.signbit(found).any()

@@ -447,3 +447,11 @@ def test_cotangents_are_tensors() -> None:
     x = tg.ones(3, requires_grad=True)
     with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got float"):
         x.sum().backward(2.0)
+
+
+def test_a_gradient_that_belongs_to_a_graph_is_not_written() -> None:
+    x = tg.tensor([2.0], requires_grad=True)
+    (x**3).sum().backward(create_graph=True)
+    first = x.grad
+    (x**3).sum().backward(create_graph=True)
+    assert first.tolist() == [12.0] and x.grad.tolist() == [24.0]

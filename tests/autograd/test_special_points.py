@@ -27,6 +27,9 @@ CASES: dict[str, tuple[Callable[..., Any], list[float], list[float]]] = {
     "clamp": (lambda x: x.clamp(0, 1), [0.0, 1.0, 2.0, 0.5], [1.0, 1.0, 0.0, 1.0]),
     "amax of ties": (lambda x: x.amax(), [2.0, 1.0, 2.0], [0.5, 0.0, 0.5]),
     "max of ties": (lambda x: x.max(), [2.0, 1.0, 2.0], [0.5, 0.0, 0.5]),
+    "minimum of ties, first": (lambda x: tg.minimum(x, tg.ones(2)), [1.0, 0.0], [0.5, 1.0]),
+    "minimum of ties, second": (lambda x: tg.minimum(tg.ones(2), x), [1.0, 0.0], [0.5, 1.0]),
+    "maximum of ties, second": (lambda x: tg.maximum(tg.ones(2), x), [1.0, 0.0], [0.5, 0.0]),
     "max along a dimension": (lambda x: x.max(0).values, [2.0, 1.0, 2.0], [1.0, 0.0, 0.0]),
     "min along a dimension": (lambda x: x.min(0).values, [1.0, 1.0, 2.0], [1.0, 0.0, 0.0]),
     "maximum of equals": (lambda x: tg.maximum(x, tg.zeros(2)), [0.0, 1.0], [0.5, 1.0]),
@@ -104,3 +107,18 @@ def test_padding_row_of_an_embedding_gets_none() -> None:
     weight = tg.ones(3, 2, requires_grad=True)
     F.embedding(tg.tensor([0, 1, 0]), weight, padding_idx=0).sum().backward()
     assert weight.grad.tolist() == [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+
+
+def test_extremes_share_a_gradient_among_more_ties_than_a_half_type_counts() -> None:
+    x = tg.zeros(70_000, dtype=tg.float16, requires_grad=True)
+    x.amax().backward()
+    assert x.grad.double().sum().item() == pytest.approx(1.0, rel=0.01)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_gradient_of_a_product_along_each_of_three_axes(dim: int) -> None:
+    x = (tg.arange(24, dtype=tg.float64) + 1).reshape(2, 3, 4).requires_grad_()
+    product = x.prod(dim)
+    product.sum().backward()
+    expected = product.detach().unsqueeze(dim) / x.detach()
+    assert tg.allclose(x.grad, expected, rtol=1e-12)

@@ -339,3 +339,17 @@ def test_batches_are_those_of_pytorch() -> None:
         assert plain(data.default_collate(batch)) == plain(theirs), batch
         one = torch.utils.data.default_convert(batch[0])
         assert plain(data.default_convert(batch[0])) == plain(one), batch
+
+
+def test_each_epoch_has_an_order_of_its_own() -> None:
+    """Without a generator the seed of all tensors tells them."""
+    dataset = TensorDataset(tg.arange(64))
+
+    def epochs() -> list[list[int]]:
+        tg.manual_seed(5)
+        loader = DataLoader(dataset, shuffle=True, batch_size=64)
+        return [next(iter(loader))[0].tolist() for _ in range(2)]
+
+    first, second = epochs()
+    assert first != second and sorted(first) == sorted(second) == list(range(64))
+    assert epochs() == [first, second]

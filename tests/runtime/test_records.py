@@ -6,6 +6,7 @@ import math
 import pickle
 
 import pytest
+from tgraph.runtime.memo import Memo
 from tgraph.runtime.plan_steps import BufferRef
 from tgraph.runtime.records import record, replace
 
@@ -148,3 +149,11 @@ def test_the_class_may_check_its_fields():
 
 def test_records_are_pickled():
     assert pickle.loads(pickle.dumps(BufferRef(3, 8))) == BufferRef(3, 8)
+
+
+def test_a_memo_has_no_more_entries_than_its_limit() -> None:
+    memo: Memo[int, int] = Memo(3)
+    for number in range(20):
+        assert memo.keep(number, -number) == -number == memo.get(number)
+        assert len(memo._found) <= 3
+    assert memo.keep(19, 5) == -19

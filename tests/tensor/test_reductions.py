@@ -248,3 +248,11 @@ def test_gradient_looks_at_neighbours_alone() -> None:
 def test_sum_to_size_of_whole_numbers() -> None:
     assert tg.tensor(True).sum_to_size(()).dtype is tg.int64
     assert tg.tensor([True]).sum_to_size(1).dtype is tg.bool
+
+
+@pytest.mark.parametrize("size", [255, 256, 257, 511, 513, 1025])
+def test_sums_along_an_axis_in_front_have_all_elements(size: int) -> None:
+    """Long ones are added up block by block."""
+    for dtype in (tg.float32, tg.float64):
+        x = tg.ones(size, 3, dtype=dtype)
+        assert x.sum(0).tolist() == [size] * 3 and x.t().sum(1).tolist() == [size] * 3

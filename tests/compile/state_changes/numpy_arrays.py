@@ -145,3 +145,11 @@ def array_scalar():
     yield
     rate = np.float64(3.0)
     yield
+
+
+@row
+def array_of_another_type_with_the_same_bytes():
+    rate = np.array([0, 0], np.int32)
+    yield lambda x: x + (1.0 if rate.dtype == np.int32 else 2.0) + float(rate.sum())
+    rate = np.array([0, 0], np.float32)
+    yield

@@ -457,3 +457,11 @@ def named_tuple_of_a_list():
     yield lambda x: x * point.x[0]
     point.x[0] = 4.0
     yield
+
+
+@row
+def frozenset_of_equal_elements_of_another_type():
+    kinds = frozenset({1})
+    yield lambda x: x * (2.0 if isinstance(next(iter(kinds)), bool) else 3.0)
+    kinds = frozenset({True})
+    yield
