@@ -2,6 +2,7 @@
 
 python tests/pythons.py                     # each version, the tests that depend on it
 python tests/pythons.py --only 3.13 tests   # one version, all fast tests
+python tests/pythons.py --install           # what they need, and no test
 
 Whatever else is given goes to pytest. Each version has an environment of its own, `.venv-3.12` and
 so on. That of `OLDEST` has the oldest NumPy, SciPy, llvmlite, ... that pyproject.toml allows, the
@@ -90,20 +91,23 @@ def environment(version: str, python: str) -> Path:
     folder, wanted = ROOT / f".venv-{version}", requirements(version)
     stamp, made = folder / ".installed", folder / "bin" / "python"
     text = "\n".join([str(Path(python).resolve()), *wanted])
-    if stamp.exists() and stamp.read_text() == text:
-        return made
-    shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([python, "-m", "venv", str(folder)], check=True)
-    install = [str(made), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    subprocess.run([*install, *wanted], check=True)
-    # Built with what is installed already: an isolated build would install llvmlite once more.
-    subprocess.run([*install, "--no-build-isolation", "--no-deps", "-e", str(ROOT)], check=True)
-    stamp.write_text(text)
+    if not stamp.exists() or stamp.read_text() != text:
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([python, "-m", "venv", str(folder)], check=True)
+        _install(made, *wanted)
+        stamp.write_text(text)
     return made
+
+
+def _install(python: Path, *what: str) -> None:
+    command = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    subprocess.run([*command, *what], check=True)
 
 
 def run(version: str, python: Path, arguments: Sequence[str]) -> int:
     """Runs pytest; how it ended."""
+    # Built with what is installed already: an isolated build would install llvmlite once more.
+    _install(python, "--no-build-isolation", "--no-deps", "-e", str(ROOT))
     said = "oldest" if version == OLDEST else "newest"
     print(f"Python {version}, {said} packages: {', '.join(_versions(python))}", flush=True)
     # Files are compiled once, not by each process.
@@ -128,6 +132,7 @@ def _versions(python: Path) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run tests on other versions of Python.")
     parser.add_argument("--only", choices=VERSIONS)
+    parser.add_argument("--install", action="store_true", help="make the environments only")
     options, rest = parser.parse_known_args()
     if not any((ROOT / word.split("::")[0]).exists() for word in rest):
         rest += [str(ROOT / "tests" / name) for name in SELECTION]
@@ -136,8 +141,10 @@ def main() -> int:
         python = interpreter(version)
         if python is None:
             lacking.append(version)
-        else:
-            results.append(run(version, environment(version, python), rest))
+            continue
+        made = environment(version, python)
+        if not options.install:
+            results.append(run(version, made, rest))
     if lacking:
         print(f"Not tested, as this machine lacks it: Python {', '.join(lacking)}")
     return max(results, default=0)

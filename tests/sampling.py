@@ -1,7 +1,8 @@
 """Which part of long tables a run takes: another one with each commit, all of them in ten.
 
-`rotating` takes a part of the rows of a table. Of the tests in `ROTATING`, parts are taken of the
-rows that each test function is parametrized with.
+Of the test functions in `LIST`, which `costs.py` writes, a part of the rows runs that each is
+parametrized with; those that have no rows run in one of so many commits. Of tests marked slow,
+which CI runs too, one of `SLOW_PARTS` runs. `rotating` takes a part of a table inside of a test.
 
 A run's `TURN` is the number of its commit in the history, so that ten commits in a row take ten
 different turns (the hashes of ten take six or seven). The environment's ``TGRAPH_TURN`` sets
@@ -16,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from zlib import crc32
 
 if TYPE_CHECKING:
     import pytest
@@ -28,25 +30,11 @@ MOST_PARTS = 10
 ROTATED = "rotated"
 """The marker of rows that run with another commit."""
 
-ROTATING: dict[str, int] = {
-    # Shapes by dtypes by directions, where neighbours take the same path through the compiler.
-    "compile/test_scans.py": 3,
-    "compile/test_windows.py": 3,
-    "compile/test_row_lengths.py": 3,
-    "compile/test_transposed.py": 3,
-    "compile/test_half_types.py": 3,
-    "compile/test_extreme_values.py": 3,
-    "compile/test_attention_gradients.py": 3,
-    "compile/test_prices.py": 3,
-    "passes/test_one_pass_statistics.py": 3,
-    "nn/test_sequences.py": 3,
-    "runtime/test_plan_gemm.py": 4,
-    "test_special_values.py": 2,
-    # Seeds of random programs.
-    "compile/test_random_programs.py": 3,
-    "compile/test_random_state.py": 4,
-}
-"""Tests whose rows take long, and in how many commits all of them have run."""
+LIST = Path(__file__).parent / "rotating.txt"
+"""Test functions that take long, and in how many commits all their rows have run."""
+
+SLOW_PARTS = 5
+"""In so many commits all slow tests have run, which take as long as all others."""
 
 
 def _turn() -> int:
@@ -70,21 +58,26 @@ def configure(config: pytest.Config) -> None:
     """Take tables whole in a run that names what it wants."""
     global whole
     named = bool(config.option.file_or_dir or config.option.keyword)
+    named |= config.option.markexpr == "slow"
     whole = whole or (named and "TGRAPH_TURN" not in os.environ)
 
 
-def rotating(rows: Iterable[T], parts: int) -> list[T]:
+class Part(list[T]):
+    """The rows of a table whose turn it is."""
+
+
+def rotating(rows: Iterable[T], parts: int) -> Part[T]:
     """This turn's part of `rows`: every `parts`-th row, beginning with another one at each turn."""
     if not 1 <= parts <= MOST_PARTS:
         raise ValueError(f"rotating(): expected 1 to {MOST_PARTS} parts, got {parts}")
     return seldom(rows, parts)
 
 
-def seldom(rows: Iterable[T], parts: int) -> list[T]:
+def seldom(rows: Iterable[T], parts: int) -> Part[T]:
     """`rotating` for any number of parts: of tables that another run has whole, as one on a GPU."""
-    every = list(rows)
+    every = Part(rows)
     parts = 1 if whole else min(parts, len(every))
-    return every[TURN % parts :: parts] if every else every
+    return Part(every[TURN % parts :: parts]) if every else every
 
 
 def first_seed(count: int) -> int:
@@ -92,17 +85,40 @@ def first_seed(count: int) -> int:
     return TURN % 2 * count
 
 
+def function_of(item: pytest.Item) -> str:
+    """`compile/test_scans.py::test_values` for each of its rows."""
+    return item.nodeid.split("[")[0].removeprefix("tests/")
+
+
+def listed() -> dict[str, int]:
+    """What `LIST` has."""
+    rows = [line.split() for line in LIST.read_text().splitlines() if not line.startswith("#")]
+    return {name: int(parts) for parts, name in rows}
+
+
+def write(rows: Iterable[str]) -> None:
+    """Write `LIST` anew."""
+    head = "# In how many commits all rows of a test function have run. Written by costs.py.\n"
+    LIST.write_text(head + "\n".join(rows) + "\n")
+
+
 def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """The tests of `ROTATING` whose turn this is not."""
+    """The slow tests, and those of `LIST`, whose turn this is not."""
     if whole:
         return set()
+    parts = listed()
     of_functions: dict[str, list[pytest.Item]] = defaultdict(list)
+    slow: list[pytest.Item] = []
     for item in items:
-        if hasattr(item, "callspec"):
-            of_functions[item.nodeid.split("[")[0]].append(item)
-    found: set[pytest.Item] = set()
+        marks = item.iter_markers("parametrize")
+        if any(isinstance(each, Part) for mark in marks for each in mark.args):
+            continue  # parts of a part would never come all
+        if item.get_closest_marker("slow"):
+            slow.append(item)
+        elif function_of(item) in parts:
+            of_functions[function_of(item)].append(item)
+    found = set(slow) - set(rotating(slow, SLOW_PARTS))
     for name, rows in of_functions.items():
-        parts = ROTATING.get(name.split("::")[0].removeprefix("tests/"), 1)
-        if len(rows) >= parts > 1:
-            found.update(set(rows) - set(rotating(rows, parts)))
+        first = TURN + crc32(name.encode())  # other functions take other turns
+        found.update(row for at, row in enumerate(rows) if (first + at) % parts[name])
     return found

@@ -29,8 +29,7 @@ QUICK = ["gelu_chain_1k", "tiny_mlp", "mlp_train", "cnn_train", "transformer_tra
 QUICK += ["stencil", "topk", "solves", "histogram", "small_mlp_train", "dropout"]
 QUICK += ["stencil_odd", "softmax_odd", "attention_odd", "attention_train_odd", "call_twenty"]
 QUICK += ["lstm_scan", "newton", "decode"]
-# Not each: what is timed is held to the reference first, too.
-SLOW = rotating([name for name in BY_NAME if name not in QUICK], 5)
+SLOW = [name for name in BY_NAME if name not in QUICK]
 
 
 def options(caches: Path) -> Options:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from control_cases import of
-from sampling import rotating
 
 import tgraph as tg
 from tgraph.core import pytree
@@ -249,19 +248,13 @@ def batched(function: Function) -> Function:
         (to_the_edge, lambda f: batched(tg.grad(f))),
         *(
             pytest.param(*each, marks=SLOW)
-            for each in rotating(
-                [
-                    (with_rules, lambda f: along(batched(tg.grad(f)))),
-                    (examples, lambda f: lambda x, n: tg.jacrev(tg.jacfwd(f))(x[1], n[1])),
-                    (
-                        examples,
-                        lambda f: tg.grad(lambda x, n: (batched(tg.grad(f))(x, n) ** 2).sum()),
-                    ),
-                    (loops_in_loops, lambda f: batched(tg.grad(f))),
-                    (loops_in_loops, lambda f: batched(tg.hessian(f))),
-                    (with_rules, lambda f: batched(tg.jacfwd(tg.jacrev(f), randomness="same"))),
-                ],
-                2,
+            for each in (
+                (with_rules, lambda f: along(batched(tg.grad(f)))),
+                (examples, lambda f: lambda x, n: tg.jacrev(tg.jacfwd(f))(x[1], n[1])),
+                (examples, lambda f: tg.grad(lambda x, n: (batched(tg.grad(f))(x, n) ** 2).sum())),
+                (loops_in_loops, lambda f: batched(tg.grad(f))),
+                (loops_in_loops, lambda f: batched(tg.hessian(f))),
+                (with_rules, lambda f: batched(tg.jacfwd(tg.jacrev(f), randomness="same"))),
             )
         ),
     ],

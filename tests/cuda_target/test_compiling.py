@@ -10,7 +10,6 @@ from cuda_tools import nvrtc
 from cuda_tools.programs import forward, gradient, program_of
 from kernel_cases import CASES
 from random_graphs.check import case_of, program_of_seed
-from sampling import rotating
 from test_ops import COMPILED, SMOOTH
 from tgraph.compiler.targets.cuda.device_library import library_text
 from tgraph.compiler.targets.cuda.module_text import module_text
@@ -84,9 +83,9 @@ def sources(chunk: int, graphs: int, first: int) -> Iterator[tuple[str, CudaProg
 
     Those that keep rows in shared memory differ by architecture, and are compiled at once.
     """
-    for case in rotating(COMPILED, 4)[chunk::CHUNKS]:
+    for case in COMPILED[chunk::CHUNKS]:
         yield case.name, program_of(*forward(case))[0]
-    for case in rotating(DERIVED, 4)[chunk::CHUNKS]:
+    for case in DERIVED[chunk::CHUNKS]:
         yield f"gradient of {case.name}", program_of(*gradient(case))[0]
     for seed in range(first + chunk, first + graphs // 6, CHUNKS):
         graph = case_of(program_of_seed(seed)).graph

@@ -51,6 +51,8 @@ def compare(program, arrays, expected, tolerance):
     runs = [run_program(program, arrays, order, seed=1) for order in ("forward", "shuffled")]
     for found in (*runs, interpret_program(program, arrays)):
         for have, want in zip(found, expected, strict=True):
+            if want.dtype.kind == "c":  # programs have them as pairs of real numbers
+                have = have.view(want.dtype)[..., 0]
             check_values(have, want, tolerance, str(program))
 
 
@@ -63,12 +65,12 @@ def names(rows):
     return f"{ids(rows[0])} to {ids(rows[-1])}"
 
 
-@pytest.mark.parametrize("rows", together(rotating(COMPILED, 3)), ids=names)
+@pytest.mark.parametrize("rows", rotating(together(COMPILED), 3), ids=names)
 def test_forward(rows):
     run_and_compare(rows, forward, lambda case: case.tolerance + SLACK)
 
 
 # Some rows: gradients are made of what other rows compute.
-@pytest.mark.parametrize("rows", together(rotating(DERIVED, 5)), ids=names)
+@pytest.mark.parametrize("rows", rotating(together(DERIVED), 5), ids=names)
 def test_gradient(rows):
     run_and_compare(rows, gradient, lambda case: 1e6)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.signal import windows
 
 import tgraph as tg
 
@@ -20,6 +19,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("sym", [True, False])
 def test_windows(sym: bool) -> None:
+    from scipy.signal import windows  # takes a second
+
     assert set(ARGUMENTS) == set(tg.signal.windows.__all__)
     for name, arguments in ARGUMENTS.items():
         for size in (0, 1, 2, 7, 8):
