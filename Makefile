@@ -4,6 +4,8 @@ JOBS ?= 2
 VENV := .venv
 RUN := $(VENV)/bin
 INSTALL := $(RUN)/python -m pip install -q --disable-pip-version-check
+# Built with what is installed, where that has what it takes.
+ADD = $(INSTALL) $(if $(wildcard $(VENV)/.installed),--no-build-isolation)
 
 # What the tests and benchmarks that compare with PyTorch are held to.
 TORCH := torch==2.13.0
@@ -27,7 +29,7 @@ $(VENV)/.installed: pyproject.toml | $(RUN)/python
 	touch $@
 
 $(VENV)/.examples: pyproject.toml | $(RUN)/python
-	$(INSTALL) -e '.[examples]'
+	$(ADD) -e '.[examples]'
 	touch $@
 
 # ARGS goes to pytest: make test ARGS="tests/test_ops.py -k softmax". Without, checks of tables
@@ -130,7 +132,7 @@ gpu-sanitize:
 # What compiles CUDA kernels without a GPU; tests that need it skip without.
 nvrtc: $(VENV)/.nvrtc
 $(VENV)/.nvrtc: pyproject.toml | $(RUN)/python
-	$(INSTALL) -e '.[nvrtc]'
+	$(ADD) -e '.[nvrtc]'
 	touch $@
 
 # Generated CUDA kernels on the CPU under sanitizers of addresses and of threads.
@@ -145,7 +147,7 @@ lint: $(VENV)/.installed
 # The type checker reads the installed package, which is what ships.
 types: $(VENV)/.installed
 	rm -rf build/types build/lib
-	$(INSTALL) --no-deps --target build/types .
+	$(ADD) --no-deps --target build/types .
 	MYPYPATH=build/types $(RUN)/mypy --follow-imports=silent \
 		-p tgraph.runtime -p tgraph.compiler $(ARGS)
 

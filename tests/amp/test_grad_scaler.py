@@ -147,3 +147,15 @@ def test_a_compiled_step_watches_whether_gradients_are_unscaled():
         scaler.update()
         optimizer.zero_grad()
     assert x.item() == -3
+
+
+def test_the_scale_stays_finite():
+    x = tg.tensor([1.0], requires_grad=True)
+    optimizer = tg.optim.SGD([x], lr=0.0)
+    scaler = tg.amp.GradScaler("cpu", init_scale=2.0**126, growth_interval=1)
+    for expected in (2.0**127, 2.0**127):
+        scaler.scale(x.sum())
+        x.grad = tg.zeros(1)
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == expected

@@ -54,3 +54,13 @@ def test_hooks_are_not_entered_in_a_trace() -> None:
 
     with pytest.raises(RuntimeError, match="saved_tensors_hooks in a function that is traced"):
         tg.compile(f)(tg.ones(2))
+
+
+def test_hooks_may_not_write_into_what_they_pack() -> None:
+    def pack(tensor: tg.Tensor) -> tg.Tensor:
+        with tg.no_grad():
+            return tensor.add_(1)
+
+    x = tg.tensor([1.0], requires_grad=True)
+    with hooks(pack, lambda kept: kept), pytest.raises(RuntimeError, match="input in place"):
+        x.exp().exp()

@@ -210,3 +210,12 @@ def test_the_other_order_of_bytes() -> None:
         records[name] = struct.pack(f">{len(values)}f", *values)
     found = tg.load(io.BytesIO(packed({**records, "byteorder": b"big"})))
     assert same(found, {"x": X, "z": tg.complex(X, X)})
+
+
+def test_records_that_share_bytes_are_refused() -> None:
+    content = bytearray(packed({"data/0": bytes(24), "data/1": bytes(24)}))
+    one = content.find(b"PK\x01\x02")
+    other = content.find(b"PK\x01\x02", one + 4)
+    content[other + 42 : other + 46] = content[one + 42 : one + 46]  # where the record lies
+    with pytest.raises(LoadError, match="overlap"):
+        Archive(FileSource(io.BytesIO(bytes(content))))

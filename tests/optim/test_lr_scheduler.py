@@ -69,3 +69,15 @@ def test_resuming_needs_the_first_rate():
         lr_scheduler.StepLR(optimizer(1.0), 2, last_epoch=3)
     with pytest.raises(TypeError, match="list is not an Optimizer"):
         lr_scheduler.StepLR([], 2)
+
+
+@pytest.mark.parametrize("mode, values", [("max", [1.0, 1.05, 1.2]), ("min", [1.0, 0.95, 0.8])])
+def test_a_plateau_is_what_is_not_better_by_the_threshold(mode, values):
+    scheduler = lr_scheduler.ReduceLROnPlateau(
+        optimizer(1.0), mode, factor=0.5, patience=0, threshold=0.1
+    )
+    found = []
+    for value in values:
+        scheduler.step(value)
+        found += scheduler.get_last_lr()
+    assert found == [1.0, 0.5, 0.5]

@@ -474,3 +474,50 @@ def test_loaded_counters_are_shared_where_they_are_equal():
     assert saved["state"][0]["step"].item() == 2
     stepped(optimizer)
     assert first.item() == 3 and third.item() == 8 and saved["state"][0]["step"].item() == 2
+
+
+def test_a_skipped_first_step_and_what_is_loaded_then():
+    """With dampening, the first gradient counts in full: not behind one that was loaded."""
+    x = leaf(1.0, 2.0)
+    options = {"lr": 0.1, "momentum": 0.9, "dampening": 0.5}
+    first = optim.SGD([x], **options)
+    stepped(first, 3)
+    y, scaler = leaf(0.0, 0.0), tg.amp.GradScaler("cpu")
+    second = optim.SGD([y], **options)
+
+    @tg.compile
+    def scaled(gradient):
+        scaler.scale(y.sum())
+        y.grad = gradient
+        scaler.step(second)
+        scaler.update()
+
+    scaled(tg.tensor([float("inf"), 1.0]))
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    with tg.no_grad():
+        y.copy_(x)
+    stepped(first)
+    stepped(second)
+    assert x.tolist() == y.tolist()
+
+
+def test_minimize_leaves_gradients_as_they_were():
+    x = leaf(1.0)
+    x.grad = tg.tensor([5.0])
+    optim.SGD([x], lr=0.25).minimize((x * x).sum())
+    assert x.grad.tolist() == [5.0] and x.tolist() == [0.5]
+
+
+def test_steps_that_differ_after_loading_are_counted_apart():
+    one, other = leaf(1.0), leaf(1.0)
+    optimizer = optim.Adam([one, other], lr=0.1)
+    for each in (one, other):
+        each.grad = tg.ones_like(each)
+    step = tg.compile(lambda: optimizer.step())
+    step()
+    saved = copy.deepcopy(optimizer.state_dict())
+    step()
+    saved["state"][0]["step"] = tg.tensor(10.0)
+    optimizer.load_state_dict(saved)
+    step()
+    assert [each["step"].item() for each in optimizer.state.values()] == [11.0, 2.0]

@@ -290,6 +290,9 @@ SCHEDULERS = {
     "plateau of a maximum": lambda s, o: s.ReduceLROnPlateau(
         o, "max", factor=0.5, patience=0, threshold_mode="abs", threshold=0.5
     ),
+    "plateau of a relative maximum": lambda s, o: s.ReduceLROnPlateau(
+        o, "max", factor=0.5, patience=0, threshold=0.4
+    ),
     "averaging": lambda s, o: s.SWALR(o, 0.05, 5),
     "averaging at once": lambda s, o: s.SWALR(o, 0.05, 0, "linear"),
 }  # fmt: skip

@@ -34,6 +34,8 @@ CASES: list[tuple[Callable[[], Any], tg.dtype]] = [
     (lambda: 1 / I64, tg.float32),
     (lambda: I64 / I64, tg.float32),
     (lambda: F64 / 2, tg.float64),
+    (lambda: F64 * 1j, tg.complex128),
+    (lambda: I64 * 1j, tg.complex64),
     (lambda: I64 // 2, tg.int64),
     (lambda: I64 % 2.0, tg.float32),
     (lambda: I64**2, tg.int64),
