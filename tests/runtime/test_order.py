@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from tgraph.runtime import order, parallel
 from tgraph.runtime.order import first_in_order, nth_in_order, stable_order
 
 DTYPES = (
@@ -77,3 +78,18 @@ def test_views_and_signalling_nan():
         assert np.array_equal(stable_order(view), plain(view, False))
         assert np.array_equal(first_in_order(view, 3, True), plain(view, True)[..., :3])
     assert stable_order(values.T).flags.c_contiguous
+
+
+def test_a_negative_zero_that_one_thread_meets(monkeypatch):
+    """It stays where it was among equals; other rows have none."""
+    monkeypatch.setattr(order, "_SHARE", 10)
+    before = parallel.get_num_threads()
+    parallel.set_num_threads(2)
+    try:
+        for row in (0, 3):
+            values = np.ones((4, 20), np.float32)
+            values[row, ::3], values[row, ::6] = -0.0, 0.0
+            expected = np.take_along_axis(values, stable_order(values), -1)
+            assert order.in_order(values).tobytes() == expected.tobytes()
+    finally:
+        parallel.set_num_threads(before)
