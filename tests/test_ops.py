@@ -14,7 +14,6 @@ from batches import Batches, Call, run_compiled
 from complex_cases import CASES as COMPLEX_CASES
 from opcase import SMALLEST, Argument, Array, OpCase
 from opcases import CASES
-from sampling import rotating
 from tgraph.compiler.ir import PRIMITIVES
 
 import tgraph as tg
@@ -236,7 +235,7 @@ AROUND = Batches(_around_call, 10, _run_around)
 SECOND = Batches(_second_gradient_call, 6)
 
 
-@pytest.mark.parametrize("case", rotating([c for c in SMOOTH if c.compiles], 3), ids=ids)
+@pytest.mark.parametrize("case", [c for c in SMOOTH if c.compiles], ids=ids)
 def test_compiled_gradient(case: OpCase, request: pytest.FixtureRequest) -> None:
     """Differentiated inside a compiled function, and a compiled function differentiated.
 
@@ -251,9 +250,7 @@ def test_compiled_gradient(case: OpCase, request: pytest.FixtureRequest) -> None
             check_values(have.detach().numpy(), want.detach().numpy(), 1e5, f"{how} {case.name}")
 
 
-@pytest.mark.parametrize(
-    "case", rotating([c for c in SMOOTH if c.second and c.compiles], 3), ids=ids
-)
+@pytest.mark.parametrize("case", [c for c in SMOOTH if c.second and c.compiles], ids=ids)
 def test_compiled_second_gradient(case: OpCase, request: pytest.FixtureRequest) -> None:
     row = Gradients(case)
     expected = plainly(row.second, *row.arguments())
