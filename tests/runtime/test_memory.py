@@ -171,6 +171,24 @@ def test_threads():
     assert held == memory.cached_bytes()
 
 
+def test_memory_is_taken_and_given_back_under_the_lock(monkeypatch):
+    """Two threads that do so at once would lose a block, or find none where there was one."""
+    lock, entered = memory._pool.lock, []
+
+    class Watched:
+        def __enter__(self):
+            entered.append(lock.__enter__())
+
+        def __exit__(self, *error):
+            return lock.__exit__(*error)
+
+    monkeypatch.setattr(memory._pool, "lock", Watched())
+    block = memory.empty(1 << 20, np.uint8)
+    assert len(entered) == 1
+    del block
+    assert len(entered) == 2
+
+
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_child_of_a_fork_may_allocate_while_the_lock_was_held():
     array = memory.empty(LARGE)
