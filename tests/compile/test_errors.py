@@ -403,3 +403,11 @@ def test_a_gradient_that_a_write_spoiled_is_refused_as_in_eager_code():
         assert f"saved by MulBackward0 at {__file__}:{first + 2}" in str(error.value)
         assert f"overwritten at {__file__}:{first + 4}" in str(error.value)
         assert state.tolist() == [1] * 3 and x.grad is None
+
+
+def test_padding_of_a_quotient_divides_nothing():
+    a, b = tg.tensor([6, 4]), tg.tensor([3, 2])
+    padded = tg.compile(lambda a, b: nn.functional.pad(a // b, (1, 2)))
+    assert padded(a, b).tolist() == [0, 2, 2, 0, 0]
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        padded(a, b - 2)

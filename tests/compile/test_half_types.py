@@ -123,3 +123,26 @@ def test_a_loss_of_two_types_has_the_promoted_one(loss):
     x, y = tg.ones(3, dtype=tg.bfloat16), tg.zeros(3)
     assert loss(x, y).dtype is (x.dtype if loss is F.huber_loss else tg.float32)
     assert loss(x, y.bfloat16()).dtype is tg.bfloat16
+
+
+@pytest.mark.parametrize("dtype, bits", [(tg.bfloat16, 16), (tg.float16, 13)])
+def test_ties_are_rounded_to_even(dtype, bits):
+    """Numbers in the middle between two of a half type, compiled and eager."""
+    whole = np.uint32(0x3F800000) + (np.arange(33, dtype=np.uint32) << bits)
+    x = tg.tensor((whole + np.uint32(1 << (bits - 1))).view(np.float32))
+    found = tg.compile(lambda x: (x * 1.0).to(dtype))(x)
+    assert tg.equal(found, x.to(dtype))
+    even = whole[(np.arange(33) + 1) // 2 * 2 % 34].view(np.float32)
+    assert found.float().tolist()[:31] == even.tolist()[:31]
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=["float16", "bfloat16"])
+def test_a_result_that_is_used_further_is_rounded_there_too(dtype):
+    x = tg.linspace(1, 2, 101).to(dtype)
+
+    def both(x):
+        y = x * x
+        return y, y.float()
+
+    found, wide = tg.compile(both)(x)
+    assert tg.equal(found.float(), wide) and tg.equal(found, x * x)

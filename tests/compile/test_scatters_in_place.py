@@ -61,9 +61,26 @@ def of_something_else(x, at, values):
     x.copy_((x * 2).index_add(0, at, values))
 
 
+def of_itself_backwards(x, at, values):
+    x.copy_(x.flip(0).index_add(0, at, values))
+
+
+def of_columns_backwards(x, at, values):
+    return (x.flip(1).index_copy(0, at, values) * 1).sum(), x.flip(0).index_add(0, at, values)
+
+
+def adds_other_rows(x, at, values):
+    x.index_add_(0, at, x[:COUNT].flip(0) * values)
+
+
+def adds_the_row_before(x, at, values):
+    x.index_add_(0, tg.arange(1, x.shape[0]), x[:-1] * 0.5)
+
+
 FUNCTIONS = (
     puts, adds, adds_elements, adds_columns, multiplies_positions, reads_itself, reads_later,
-    twice, of_something_else,
+    twice, of_something_else, of_itself_backwards, of_columns_backwards, adds_other_rows,
+    adds_the_row_before,
 )  # fmt: skip
 
 
@@ -81,7 +98,7 @@ def test_values(function, rows):
         np.testing.assert_allclose(base.numpy(), expected.numpy(), rtol=1e-6, atol=1e-6)
         if wanted is not None:
             for one, other in zip(found, wanted, strict=True):
-                assert one.item() == pytest.approx(other.item(), rel=1e-4)
+                np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("function", [puts, adds, multiplies_positions])

@@ -236,3 +236,8 @@ def test_the_constructor_of_the_class() -> None:
     assert tg.Tensor(2, 3).shape == (2, 3)
     assert tg.Tensor([1, 2]).dtype is tg.float32
     assert tg.Tensor().shape == (0,)
+
+
+def test_numbers_of_the_other_byte_order_are_numbers() -> None:
+    for kind in (">f4", ">i2", "<f8", ">c8"):
+        assert tg.tensor(np.array([1, 2], kind)).tolist() == [1, 2]

@@ -256,3 +256,11 @@ def test_sums_along_an_axis_in_front_have_all_elements(size: int) -> None:
     for dtype in (tg.float32, tg.float64):
         x = tg.ones(size, 3, dtype=dtype)
         assert x.sum(0).tolist() == [size] * 3 and x.t().sum(1).tolist() == [size] * 3
+
+
+def test_running_sums_are_rounded_once() -> None:
+    x = np.full(100_000, 0.1, np.float32)
+    exact = np.cumsum(x.astype(np.float64))
+    for run in (tg.cumsum, tg.compile(lambda x, dim: tg.cumsum(x, dim))):
+        found = run(tg.tensor(x), 0).numpy()
+        assert np.abs(found / exact - 1).max() <= 2.0**-24
