@@ -411,3 +411,7 @@ def test_padding_of_a_quotient_divides_nothing():
     assert padded(a, b).tolist() == [0, 2, 2, 0, 0]
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         padded(a, b - 2)
+    chosen = tg.compile(
+        lambda a, b: tg.where(tg.arange(3) < 2, nn.functional.pad(a // b, (0, 1)), 7)
+    )
+    assert chosen(a, b).tolist() == [2, 2, 7]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from tgraph.runtime.cuda import backend
+from tgraph.runtime.cuda import arrays, backend
 
 import tgraph as tg
 from tgraph.compiled import call_helpers
@@ -423,3 +424,15 @@ def test_pinned_memory_has_one_owner(cuda: Any) -> None:
     function = tg.compile(add_one_and_double)
     assert function(x, y).tolist() == [2.0] * 4
     assert function(x, x[:]).tolist() == [6.0] * 4
+
+
+@pytest.mark.parametrize("view", [np.s_[:], np.s_[::-1], np.s_[:, ::-2], np.s_[2:1:-1, 1:3]])
+def test_bounds_hold_all_elements(view):
+    array = np.arange(20, dtype=np.float32).reshape(4, 5)[view]
+    pointer = SimpleNamespace(ptr=array.__array_interface__["data"][0])
+    found = arrays.bounds(
+        SimpleNamespace(
+            data=pointer, size=array.size, shape=array.shape, strides=array.strides, itemsize=4
+        )
+    )
+    assert found == np.lib.array_utils.byte_bounds(array)
