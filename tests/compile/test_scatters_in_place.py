@@ -70,17 +70,17 @@ def of_columns_backwards(x, at, values):
 
 
 def adds_other_rows(x, at, values):
-    x.index_add_(0, at, x[:COUNT].flip(0) * values)
+    x.index_add_(0, at % COUNT, x[:COUNT].flip(0) * values)
 
 
-def adds_the_row_before(x, at, values):
-    x.index_add_(0, tg.arange(1, x.shape[0]), x[:-1] * 0.5)
+def puts_other_rows(x, at, values):
+    x[tg.arange(COUNT) + (at[0] - at[0])] = x[:COUNT].flip(0) * values
 
 
 FUNCTIONS = (
     puts, adds, adds_elements, adds_columns, multiplies_positions, reads_itself, reads_later,
     twice, of_something_else, of_itself_backwards, of_columns_backwards, adds_other_rows,
-    adds_the_row_before,
+    puts_other_rows,
 )  # fmt: skip
 
 
