@@ -130,3 +130,11 @@ def test_normalised_rows_and_columns_with_a_large_mean(run, shape, axis):
     found = run(function)(rows).double().numpy()
     # The mean itself is rounded: floats near 3e3 are 2.4e-4 apart.
     np.testing.assert_allclose(found, exact, atol=1e-3)
+
+
+def test_what_large_numbers_hide_for_a_while_is_kept():
+    """Blocks of a sum are added without error: what large ones round away comes back."""
+    parts = [0.1, 2.0**20, -(2.0**20)]
+    x = np.concatenate([np.full(1 << 13, part, np.float32) for part in parts])
+    found = tg.compile(lambda x: x.sum())(tg.tensor(x)).item()
+    assert found == pytest.approx(float(np.float32(0.1)) * 2**13, rel=1e-5)
