@@ -220,3 +220,17 @@ def test_sums_are_no_worse_than_those_of_numpy():
     wanted = a.astype(np.float64) @ b.astype(np.float64)
     errors = [np.sqrt(np.square(each - wanted).mean()) for each in (found, a @ b)]
     assert errors[0] < 1.5 * errors[1] + 1e-6 * np.sqrt(10_000)
+
+
+def test_nothing_behind_the_last_rows_is_packed():
+    """A is contiguous along its columns, and has fewer rows than a panel."""
+    of = gemm_text.tiles("float32", 16)
+    text = gemm_native.text(of).replace("internal void @pack_a", "void @pack_a")
+    module = jit.compile_module(text, passes=False)
+    pack = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p if at in (0, 3) else ctypes.c_int64 for at in range(6)])(module.address("pack_a"))
+    m, k, behind = of.rows - 1, 3, 7.0
+    memory = np.full(k * m + of.rows, behind, np.float32)
+    memory[: k * m] = 1
+    panel = np.zeros((k, of.rows), np.float32)
+    pack(memory.ctypes.data, 1, m, panel.ctypes.data, m, k)
+    assert (panel[:, :m] == 1).all() and behind not in panel

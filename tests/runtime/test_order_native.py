@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from test_order import DTYPES, samples
-from tgraph.runtime import jit, order_native
+from tgraph.runtime import jit, order_native, selection_native
 from tgraph.runtime.order import stable_order
 from tgraph.runtime.order_native import BY_BYTES, INSERTED, SELECTED
 
@@ -59,3 +59,20 @@ def test_it_compiles_for_every_width_of_vectors(vector_bytes):
     for dtype in ("float16", "float64", "uint8"):
         module = jit.compile_module(order_native.text(dtype, True, vector_bytes))
         assert module.address("order")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda each: np.dtype(each).name)
+def test_the_position_of_each_rank_of_a_long_row(dtype):
+    """Some keys differ in one byte alone, so that few or many are left to be put in order."""
+    body = BODY(selection_native.load(np.dtype(dtype).name))
+    for length, kind in itertools.product((selection_native.FEW + 1, 200), range(3)):
+        values = samples(dtype, (1, length), kind)
+        expected = stable_order(values, False)[0]
+        found = np.full(length, -7, np.int64)
+        for rank in range(length):
+            words = np.array([length, rank, 1, 0], np.int64)
+            args = (ctypes.c_void_p * 3)(
+                values.ctypes.data, found[rank:].ctypes.data, words.ctypes.data
+            )
+            body(ctypes.addressof(args), 0, 1)
+        assert np.array_equal(found, expected), (length, kind)
