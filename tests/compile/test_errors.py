@@ -354,6 +354,18 @@ def test_a_call_that_fails_leaves_the_state_of_eager_code(change, wrong, check):
     assert found[0] == ([4, 4], 2) and found[3][1] == 1
 
 
+def test_a_write_behind_a_check_goes_without_a_copy():
+    """One kernel that checks and writes could not write over the state: it may fail halfway."""
+
+    def step(state, x, by):
+        picked = x[by]
+        state.add_(x)
+        return picked
+
+    state, x, by = tg.zeros(4000), tg.ones(4000), tg.zeros(4000, dtype=tg.int64)
+    assert [each.kind for each in tg.compile(step).explain(state, x, by).kernels] == ["kernel"] * 2
+
+
 def test_a_first_call_that_fails_leaves_the_state_of_eager_code():
     state, generator = tg.zeros(3), tg.Generator().manual_seed(1)
 

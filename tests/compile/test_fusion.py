@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from tgraph.compiler.compile_graph import compile_graph
 from tgraph.compiler.fusion import fusion, roots
+from tgraph.compiler.ir import Builder, Graph, TensorType, input_node
 from tgraph.compiler.ir import primitives as p
 from tgraph.compiler.kernel.simplify_loops import has_quotients
 from tgraph.compiler.targets.cpu.executable import CpuExecutable
+from tgraph.runtime.dtypes import float32
 
 import tgraph as tg
 from tgraph.nn import functional as F
@@ -76,6 +78,22 @@ def test_a_group_is_convex(x):
     executable = compiled(around, x, w)
     assert [info.name for info in executable.kernels] == ["k0_exp", "matmul", "k2_add"]
     assert "a step that runs on its own stands between them" in reasons(executable)
+
+
+def test_what_joined_others_waits_for_the_steps_before_them(x):
+    """The sum joins the sine that needs the product, and then no more the exponential before."""
+    w = tg.ones(WIDTH, WIDTH) / WIDTH
+
+    def around(x, w, y, z):
+        return y + z * x, tg.sin((tg.exp(x) @ w) * y * z)
+
+    executable = compiled(around, x, w, x * 2, x + 1)
+    assert [info.name for info in executable.kernels] == ["k0_exp", "matmul", "k2_add_sin"]
+
+
+def test_one_number_is_no_reason_to_become_one_kernel():
+    executable = compiled(lambda x, y: y * x.sum(), tg.rand(50), tg.rand(70))
+    assert len(executable.kernels) == 2
 
 
 def test_a_loss_and_its_gradient_read_the_scores_once():
@@ -165,6 +183,16 @@ def test_a_costly_operand_of_a_column_reduction_is_computed_once(function):
     assert work < 2 * x.numel() * p.tanh.cost + 30 * x.numel()
 
 
+def test_a_constant_of_two_numbers_is_read_from_memory():
+    build = Builder()
+    x = input_node("x", TensorType((3, 2), float32))
+    pair = build.apply(p.constant, [], {"value": np.float32([1, 2])})
+    rows = build.apply(p.broadcast, [pair], {"shape": (3, 2)})
+    executable = compile_graph(Graph([x], [build.apply(p.add, [x, rows])]))
+    (found,) = executable.run([np.zeros((3, 2), np.float32)])
+    assert found.tolist() == [[1, 2]] * 3
+
+
 def test_a_kernel_has_a_bounded_number_of_results(x):
     executable = compiled(lambda x: tuple(tg.exp(x + n) for n in range(100)), x)
     assert all(len(info.outputs) <= fusion.MAX_ROOTS for info in executable.kernels)
@@ -199,6 +227,11 @@ def test_memory_of_what_is_read_no_more_is_used_again(x):
 
     plan = compiled(deep, x, tg.ones(WIDTH, WIDTH)).plan
     assert plan.arena_bytes <= 2 * (4 * ROWS * WIDTH + 64)
+
+
+def test_memory_of_what_a_step_reads_is_not_used_for_its_result(x):
+    w = tg.ones(WIDTH, WIDTH) / WIDTH
+    compiled(lambda x, w: (tg.exp(x) @ w) @ w, x, w)
 
 
 def test_results_are_written_where_they_are_wanted(x):

@@ -227,7 +227,9 @@ def test_nothing_behind_the_last_rows_is_packed():
     of = gemm_text.tiles("float32", 16)
     text = gemm_native.text(of).replace("internal void @pack_a", "void @pack_a")
     module = jit.compile_module(text, passes=False)
-    pack = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p if at in (0, 3) else ctypes.c_int64 for at in range(6)])(module.address("pack_a"))
+    word, pointer = ctypes.c_int64, ctypes.c_void_p
+    kind = ctypes.CFUNCTYPE(None, pointer, word, word, pointer, word, word)
+    pack = kind(module.address("pack_a"))
     m, k, behind = of.rows - 1, 3, 7.0
     memory = np.full(k * m + of.rows, behind, np.float32)
     memory[: k * m] = 1
