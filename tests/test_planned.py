@@ -288,6 +288,20 @@ def test_a_refused_write_is_made_once():
     assert (x._version - versions[0], refused._version - before) == (1, 0)
 
 
+def test_two_written_arguments_may_share_memory():
+    @fused_update
+    def update(x, y):
+        x.mul_(2)
+        y.add_(1)
+
+    for _ in range(3):
+        update(of(6), of(6) + 1)
+    found, wanted = of(8), of(8)
+    update(found[:6], found[2:])
+    plainly(update, wanted[:6], wanted[2:])
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6)
+
+
 def test_an_error_of_the_compiler_is_not_hidden(monkeypatch):
     function = planned.planned(lambda x: tg.exp(x) * 2)
     x = of(3)

@@ -9,7 +9,6 @@ import tgraph as tg
 from tgraph import nn
 
 pytest_plugins = ["cuda_tools.device"]
-pytestmark = pytest.mark.slow
 
 
 def losses(device, path):
@@ -36,6 +35,7 @@ def losses(device, path):
     return [*found, session.run(loss, feeds).item(), *session.get("model.3.bias").tolist()]
 
 
+@pytest.mark.slow
 def test_training_as_on_the_cpu(cuda, tmp_path):
     path = tmp_path / "state.npz"
     np.testing.assert_allclose(losses("cuda", path), losses("cpu", path), rtol=1e-4)
@@ -79,6 +79,7 @@ def trained(device, path):
     return [*found, *last, *emptied, *session.get(turned).cpu().numpy().ravel()], seen
 
 
+@pytest.mark.slow
 def test_sessions_move_a_graph_to_their_device(cuda, tmp_path):
     found, want = (trained(device, tmp_path / "state.npz") for device in ("cuda", "cpu"))
     np.testing.assert_allclose(found[0], want[0], rtol=2e-4, atol=1e-5)
@@ -87,3 +88,13 @@ def test_sessions_move_a_graph_to_their_device(cuda, tmp_path):
         tg.placeholder(tg.float32, (), "x")
     with pytest.raises(RuntimeError, match="cuda"):
         tg.Session(g, device="cuda:63")
+
+
+def test_sessions_of_one_graph_run_on_their_own_devices(cuda):
+    with tg.Graph() as g:
+        x = tg.placeholder(tg.float32, (2,), "x")
+        y = x * 2
+    for device in ("cpu", cuda, "cpu"):
+        found = tg.Session(g, device=device).run(y, {x: [1.0, 2.0]})
+        assert found.device == tg.device(device)
+        assert found.cpu().tolist() == [2.0, 4.0]

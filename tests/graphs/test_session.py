@@ -45,6 +45,29 @@ def test_results_share_no_memory():
     assert [each.flatten().tolist() for each in others[:-1]] == [[2, 4], [2, 4], [1, 2]]
 
 
+def test_a_dtype_is_checked_however_often_the_shape_was_fed():
+    with tg.Graph() as g:
+        x = tg.placeholder(tg.float32, (2,), "x")
+        y = x * 2
+    session = tg.Session(g)
+    for _ in range(2):
+        assert session.run(y, {x: array([1.0, 2.0])}).tolist() == [2.0, 4.0]
+    with pytest.raises(TypeError, match=r"'x'.* is fed float64\[2\]"):
+        session.run(y, {x: array([1.0, 2.0], np.float64)})
+
+
+def test_what_get_gave_stays_as_it_was():
+    n = tg.zeros(2)
+    with tg.Graph() as g:
+        add = tg.assign(n, n + 1)
+    session = tg.Session(g)
+    value = session.get(n)
+    session.run(add)
+    assert value.tolist() == [0, 0] and session.get(n).tolist() == [1, 1]
+    value.fill_(5.0)
+    assert session.get(n).tolist() == [1, 1]
+
+
 def test_one_plan_serves_many_sizes():
     with tg.Graph() as g:
         x = tg.placeholder(tg.float32, ("n", 8), "x")
