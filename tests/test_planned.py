@@ -293,6 +293,7 @@ def test_two_written_arguments_may_share_memory():
     def update(x, y):
         x.mul_(2)
         y.add_(1)
+        x.mul_(3)
 
     for _ in range(3):
         update(of(6), of(6) + 1)
