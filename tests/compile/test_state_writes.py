@@ -274,3 +274,15 @@ def test_plans_keep_nothing_of_a_call_alive() -> None:
     o = f = compiled = None
     gc.collect()
     assert [each() for each in holders] == [None] * len(holders)
+
+
+def test_a_refused_trace_leaves_the_order_of_a_dictionary() -> None:
+    held = {"a": 1, "b": 2}
+
+    def f(x: tg.Tensor) -> tg.Tensor:
+        held["a"] = held.pop("a")
+        return x * x.sum().item()
+
+    with pytest.raises(tg.TraceError, match=r"item\(\) needs the value"):
+        tg.compile(f)(tg.ones(2))
+    assert [*held] == ["a", "b"]

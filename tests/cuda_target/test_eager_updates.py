@@ -9,6 +9,7 @@ import pytest
 from eager_tools import Counted, parameters, same, set_gradients
 
 import tgraph as tg
+from tgraph.core import eager_context
 from tgraph.ops.fused import fused_update
 
 pytest_plugins = ["cuda_tools.device"]
@@ -191,3 +192,17 @@ def test_counters_that_others_write(cuda: Any) -> None:
 
     for have, want in zip(trained(cuda), trained("cpu"), strict=True):
         same(have, want, 256, "parameter")
+
+
+def test_a_copy_within_one_memory_reads_before_it_writes(cuda: Any, monkeypatch: Any) -> None:
+    """Also on a device that writes the first elements before it reads the last ones."""
+    copied = eager_context.copy_elements
+
+    def one_by_one(target: Any, source: Any) -> None:
+        for at in range(target.shape[1]):
+            copied(target[:, at : at + 1], source[:, at : at + 1])
+
+    rows = tg.arange(8.0).reshape(2, 4).to(cuda)
+    monkeypatch.setattr(eager_context, "copy_elements", one_by_one)
+    rows[:, 1:].copy_(rows[:, :-1])
+    assert rows.tolist() == [[0.0, 0.0, 1.0, 2.0], [4.0, 4.0, 5.0, 6.0]]
