@@ -152,6 +152,20 @@ def test_mixtures() -> None:
     assert line.cdf(tg.tensor(0.0)).item() == pytest.approx(0.125 + 0.75 * 0.0227501, rel=1e-4)
 
 
+def test_an_impossible_class_adds_nothing_to_the_entropy() -> None:
+    found = d.Categorical(logits=tg.tensor([0.0, 0.0, -math.inf])).entropy()
+    assert found.item() == pytest.approx(math.log(2))
+
+
+def test_gradients_of_the_log_normalizer_of_normal_are_its_moments() -> None:
+    normal = d.Normal(1.0, 2.0)
+    given = [each.detach().requires_grad_() for each in normal._natural_params]
+    found = normal._log_normalizer(*given)
+    assert found.item() == pytest.approx(1.7370857, rel=1e-6)
+    moments = [each.item() for each in tg.autograd.grad(found, given)]
+    assert moments == pytest.approx([1.0, 5.0])
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match=r"Expected parameter scale \(Tensor of shape \(\)\)"):
         d.Normal(0.0, -1.0)

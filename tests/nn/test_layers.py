@@ -227,6 +227,18 @@ def test_pooling():
     assert nn.MaxPool2d((1, 4))(x[0]).shape == (1, 4, 1)
 
 
+def test_no_window_of_max_pool_lies_in_the_padding_alone():
+    x = tg.arange(9, dtype=tg.float32).reshape(1, 1, 3, 3)
+    assert nn.MaxPool2d(2, 2, 1, ceil_mode=True)(x).tolist() == [[[[0, 2], [6, 8]]]]
+
+
+def test_padding_of_max_pool_is_below_negative_integers():
+    x = tg.tensor([[[-1, -2], [-3, -4]]])
+    found = nn.MaxPool2d(2, 1, 1)(x)
+    assert found.dtype is tg.int64
+    assert found.tolist() == [[[-1, -1, -2], [-1, -1, -2], [-3, -3, -4]]]
+
+
 # --- normalisation -------------------------------------------------------------------------------
 
 

@@ -386,3 +386,10 @@ def test_averages_of_models_are_pytorchs(name):
     expected = averaged(torch, AVERAGES[name], "eager")
     for way in ("eager", "compiled"):
         assert_same(list(averaged(tg, AVERAGES[name], way)), list(expected), rtol=1e-5, atol=1e-6)
+
+
+def test_new_statistics_leave_an_averaged_model_in_evaluation():
+    averaged_model = tg.optim.swa_utils.AveragedModel(tg.nn.BatchNorm1d(1)).eval()
+    tg.optim.swa_utils.update_bn([tg.tensor([[1.0], [3.0]])], averaged_model)
+    assert averaged_model.module.running_mean.tolist() == [2]
+    assert not averaged_model.training and not averaged_model.module.training

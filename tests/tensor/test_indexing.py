@@ -215,6 +215,20 @@ def test_a_row_that_data_choose_is_a_view_in_a_trace() -> None:
     assert found.tolist() == loop(*given).tolist()
 
 
+def test_a_compiled_write_at_an_integer_and_positions_apart() -> None:
+    def write(x: tg.Tensor, row: tg.Tensor, at: tg.Tensor, new: tg.Tensor) -> tg.Tensor:
+        x = x.clone()
+        x[:, row, :, at] = new
+        return x
+
+    new = tg.arange(1, 9).reshape(2, 2, 2)
+    given = (tg.zeros(2, 2, 2, 3, dtype=tg.int64), tg.tensor(1), tg.tensor([2, 0]), new)
+    assert tg.compile(write)(*given).tolist() == [
+        [[[0, 0, 0], [0, 0, 0]], [[2, 0, 1], [4, 0, 3]]],
+        [[[0, 0, 0], [0, 0, 0]], [[6, 0, 5], [8, 0, 7]]],
+    ]
+
+
 def test_index_put_takes_tensors() -> None:
     x = tg.zeros(3)
     with pytest.raises(TypeError, match="must be tuple of Tensors, not NoneType at index 0"):

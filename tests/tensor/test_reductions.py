@@ -264,3 +264,17 @@ def test_running_sums_are_rounded_once() -> None:
     for run in (tg.cumsum, tg.compile(lambda x, dim: tg.cumsum(x, dim))):
         found = run(tg.tensor(x), 0).numpy()
         assert np.abs(found / exact - 1).max() <= 2.0**-24
+
+
+def test_cov_takes_both_kinds_of_weights() -> None:
+    x = tg.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 4.0]], dtype=tg.float64)
+    often, much = tg.tensor([1, 2, 3]), tg.tensor([0.5, 1.0, 0.25], dtype=tg.float64)
+    found = tg.cov(x, fweights=often, aweights=much).tolist()
+    assert found[0] == pytest.approx([0.4923076923076923, 0.6153846153846154])
+    assert found[1] == pytest.approx([0.6153846153846154, 1.9692307692307693])
+
+
+def test_nanquantile_of_a_row_of_nothing_but_nan_is_nan() -> None:
+    x = tg.tensor([[NAN, NAN], [1.0, 2.0]])
+    gone, known = tg.nanquantile(x, 0.5, dim=1).tolist()
+    assert math.isnan(gone) and known == 1.5

@@ -183,3 +183,10 @@ def test_compiled_hessians_of_examples(name):
     alone = [leaves_of(hessian(*row.one)), leaves_of(hessian(*row.other))]
     for result, pair in zip(found, zip(*alone, strict=True), strict=True):
         assert_near(result, tg.stack(pair))
+
+
+def test_each_example_writes_its_own_values_at_its_own_positions():
+    at, new = tg.tensor([[0, 2], [2, 1]]), tg.arange(1, 9).reshape(2, 2, 2)
+    x = tg.zeros(2, 2, 3, dtype=tg.int64)
+    found = tg.vmap(lambda x, at, new: x.index_copy(1, at, new))(x, at, new)
+    assert found.tolist() == [[[1, 0, 2], [3, 0, 4]], [[0, 6, 5], [0, 8, 7]]]
