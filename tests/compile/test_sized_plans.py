@@ -5,17 +5,21 @@ import random
 import numpy as np
 import pytest
 from sampling import rotating
-from tgraph.compiler.ir.dim import size_at
+from tgraph.compiler.ir import Node, TensorType, input_node
+from tgraph.compiler.ir import primitives as p
+from tgraph.compiler.ir.dim import SizeScope, size_at
 from tgraph.compiler.ir.size_number import RELATIONS, computed, decided
 from tgraph.compiler.kernel.lower import Lowering
 from tgraph.compiler.plan.arena import Space
 from tgraph.compiler.plan.plan_sizes import NotSizedError, PlanSizes, SizedSpace
 from tgraph.compiler.plan.size_code import SizeCode, in_words
 from tgraph.runtime import jit
+from tgraph.runtime.dtypes import float32
 
 import tgraph as tg
 from tgraph import nn
 from tgraph.compiled import call_writer, graph_function, open_call
+from tgraph.compiled.fed import Fed, SizeError
 
 F = nn.functional
 FIRST, OTHERS = (160, 70, 250, 97, 201, 129, 180), (100, 67, 203, 131, 182, 243)
@@ -268,6 +272,28 @@ def test_memory_of_captured_tensors_may_be_new_when_a_size_is():
         bias.data = tg.full((24,), float(value))
         np.testing.assert_array_equal(compiled(rows(n)).numpy(), rows(n).numpy() + value)
     assert len(compiled.compiles) == 1
+
+
+def test_a_plan_that_was_dropped_runs_no_more(monkeypatch):
+    """Where there are too many; also where the call before the last one ran it."""
+    monkeypatch.setattr(open_call, "MAX_SIZES", 1)
+    bias = tg.ones(24)
+    compiled = tg.compile(lambda x: x * 2 + bias, dynamic={"x": 0})
+    for n in (160, 129, 129, 160, 160, 129, 160, 160, 129):
+        np.testing.assert_array_equal(compiled(rows(n)).numpy(), rows(n).numpy() * 2 + 1)
+        (plans,) = compiled._flat[1]
+        assert plans.sizes == [(n,)]
+
+
+def test_a_result_that_has_another_shape_at_some_size_is_refused():
+    scope = SizeScope()
+    x = input_node("x", TensorType((scope.new("n", 8),), float32))
+    (dim,) = scope.dims
+    traced = Node(p.add, (x, x), {}, TensorType((8,), float32), x.where)
+    (found,) = Fed({}, {dim: 8}).apply([traced])
+    assert found.type.shape == (8,)
+    with pytest.raises(SizeError, match="add at "):
+        Fed({}, {dim: 9}).apply([traced])
 
 
 # --- sizes ---------------------------------------------------------------------------------------
