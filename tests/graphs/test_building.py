@@ -108,20 +108,6 @@ def test_first_values_are_made_once_and_runs_go_on_from_them():
             use()
 
 
-def test_two_writes_from_the_same_value_compete():
-    n = tg.zeros(())
-    with tg.Graph() as g:
-        one, other = tg.assign(n, n + 1), tg.assign(n, n + 2)
-        with tg.control_dependencies([one]):
-            later = tg.assign(n, n * 10)
-    session = tg.Session(g)
-    with pytest.raises(ValueError, match="write `n` twice"):
-        session.run([one, other])
-    assert session.get(n).item() == 0
-    session.run([one, later])
-    assert session.get(n).item() == 10
-
-
 def test_first_values_count_as_writes_outside_of_the_graph():
     w, v = nn.Parameter(tg.ones(2)), tg.zeros(2)
     square = (w * w).sum()
