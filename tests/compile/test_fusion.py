@@ -183,6 +183,19 @@ def test_a_costly_operand_of_a_column_reduction_is_computed_once(function):
     assert work < 2 * x.numel() * p.tanh.cost + 30 * x.numel()
 
 
+def test_what_loops_of_one_length_keep_is_not_read_by_those_of_another():
+    """The exponential is needed in two loops over `y`, and in one over `z`."""
+
+    def function(x, y, z):
+        scale = tg.exp(x)
+        scaled = y * scale
+        total = scaled.sum(1, keepdim=True)
+        return (scaled / total).sin().sum(1, keepdim=True) + z * scale
+
+    executable = compiled(function, tg.rand(64, 1), tg.rand(64, 30), tg.rand(64, 50))
+    assert len(executable.kernels) == 1
+
+
 def test_a_constant_of_two_numbers_is_read_from_memory():
     build = Builder()
     x = input_node("x", TensorType((3, 2), float32))

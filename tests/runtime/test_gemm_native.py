@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from tgraph.runtime import gemm_epilogue, gemm_native, gemm_text, jit
+from tgraph.runtime import gemm_epilogue, gemm_native, gemm_packing, gemm_text, jit
 from tgraph.runtime.plan import BufferRef, GemmStep, Plan
 
 SIZES = [(5, 7, 3), (13, 33, 400), (60, 250, 30), (130, 40, 390), (200, 150, 20), (3, 1100, 5)]
@@ -225,7 +225,8 @@ def test_sums_are_no_worse_than_those_of_numpy():
 def test_nothing_behind_the_last_rows_is_packed():
     """A is contiguous along its columns, and has fewer rows than a panel."""
     of = gemm_text.tiles("float32", 16)
-    text = gemm_native.text(of).replace("internal void @pack_a", "void @pack_a")
+    parts = [gemm_packing.turn(of), gemm_packing.pack_a(of), *gemm_native.declarations(of)]
+    text = "\n".join(parts).replace("internal void @pack_a", "void @pack_a")
     module = jit.compile_module(text, passes=False)
     word, pointer = ctypes.c_int64, ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(None, pointer, word, word, pointer, word, word)
