@@ -127,6 +127,8 @@ HARMFUL = {
     "a size of gigabytes": b"cbuiltins\nbytearray\n\x8a\x06\0\0\0\0\0\x01\x85R.",
     "copies": b"cbuiltins\nset\nq\x00]q\x01(" + b"N" * 3000 + b"e00" + b"h\x00h\x01\x85R0" * 900
     + b"N.",
+    "copies by new objects": b"cbuiltins\nset\nq\x00]q\x01(" + b"N" * 3000 + b"e00"
+    + b"h\x00h\x01\x85\x810" * 900 + b"N.",
     "a command": b"cos\nsystem\n" + short("touch /tmp/harm") + b"\x85R.",
     "a way to all": b"cbuiltins\ngetattr\n.",
     "code": b"cbuiltins\neval\n" + short("1") + b"\x85R.",

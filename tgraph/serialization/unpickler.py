@@ -247,20 +247,27 @@ class Unpickler:
         arguments, function = self._pop(), self._pop()
         if type(arguments) is not tuple:
             raise LoadError("the pickle calls a function with no arguments: it is damaged")
-        for each in arguments:
-            if type(each) in _SIZED:
-                self._to_copy -= len(each)
-        if self._to_copy < 0:
-            raise LoadError("the pickle copies more than it holds: the file is damaged")
+        self._count_copies(arguments)
         self._stack.append(self._allowed.call(function, arguments))
 
     def _new_object(self) -> None:
         arguments, cls = self._pop(), self._pop()
+        self._count_copies(arguments)
         self._stack.append(self._allowed.new(cls, arguments, {}))
 
     def _new_object_with_names(self) -> None:
         names, arguments, cls = self._pop(), self._pop(), self._pop()
+        self._count_copies(arguments)
+        if type(names) is dict:
+            self._count_copies(tuple(names.values()))
         self._stack.append(self._allowed.new(cls, arguments, names))
+
+    def _count_copies(self, arguments: Any) -> None:
+        """Refuse a pickle whose calls copy what it holds again and again."""
+        if type(arguments) is tuple:  # else the call is refused
+            self._to_copy -= sum(len(each) for each in arguments if type(each) in _SIZED)
+        if self._to_copy < 0:
+            raise LoadError("the pickle copies more than it holds: the file is damaged")
 
     def _build(self) -> None:
         state = self._pop()
