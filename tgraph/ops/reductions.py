@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import are_same, normalize_axes, normalize_axis, reduce
@@ -157,7 +159,9 @@ def _moments(x: Tensor, dim: Dims, correction: float, keepdim: bool) -> tuple[Te
     apart = e.sub(x, center)
     squares = _reduce(p.sum_, e.mul(apart, apart), axes, keepdim)
     off = _reduce(p.sum_, apart.detach(), axes, keepdim)
-    error = e.minimum(e.div(e.mul(off, off), count), squares.detach())
+    # Not infinite where squares are: their difference would be NaN.
+    most = e.minimum(squares.detach(), float(np.finfo(x._type.dtype.numpy).max))
+    error = e.minimum(e.div(e.mul(off, off), count), most)
     variance = e.div(e.sub(squares, error), builtins.max(count - correction, 0))
     if not keepdim:
         center = apply(p.reshape, center, shape=reduce(shape, axes, False))
