@@ -299,6 +299,18 @@ def test_copying_a_leaf_does_not_make_the_copy_a_leaf() -> None:
     assert x.grad.tolist() == [1.0] * 3 and y.grad is None
 
 
+@pytest.mark.parametrize("index", [..., slice(None)])
+def test_assigning_a_leaf_to_all_elements_does_not_make_them_the_leaf(index: Any) -> None:
+    x, y = leaf(), tg.zeros(3)
+    y[index] = x
+    assert y.requires_grad and not y.is_leaf
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0, 6.0] and x.is_leaf
+    with tg.no_grad():
+        y.zero_()
+    assert x.tolist() == [1.0, 2.0, 3.0]
+
+
 def test_a_view_follows_what_its_base_became() -> None:
     x = leaf()
     base = tg.zeros(5)

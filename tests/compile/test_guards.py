@@ -246,6 +246,23 @@ def test_modes_are_part_of_the_key():
     assert reasons(function)[1].startswith("default dtype changed")
 
 
+def test_hooks_of_an_argument_are_those_of_each_call():
+    @tg.compile
+    def step(w):
+        (w * w).sum().backward()
+
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    step(w)
+    w.grad = None
+    handle = w.register_hook(lambda grad: grad * 10)
+    step(w)
+    assert w.grad.tolist() == [20.0, 40.0]
+    w.grad = None
+    handle.remove()
+    step(w)
+    assert w.grad.tolist() == [2.0, 4.0]
+
+
 def test_captured_tensors_are_guarded():
     w = tg.ones(2)
     function = tg.compile(lambda x: x * w)

@@ -738,6 +738,18 @@ def test_a_view_that_is_written_gives_its_base_a_history():
     assert w.grad.tolist() == [1, 10]
 
 
+def test_views_of_before_a_call_follow_the_history_of_their_base():
+    function = tg.compile(lambda base, w: base.mul_(w))
+    w = tg.tensor([2.0, 3.0, 4.0, 5.0], requires_grad=True)
+    for written in (slice(0, 4), slice(0, 2)):
+        base = tg.ones(4)
+        whole, view = base[:], base[1:]
+        function(base if written.stop == 4 else base[:2], w[written])
+        assert view.requires_grad and whole.requires_grad
+        (grad,) = tg.autograd.grad(view.sum(), w)
+        assert grad.tolist() == [0, *(float(at < written.stop) for at in (1, 2, 3))]
+
+
 def test_a_history_that_eager_code_would_refuse_is_refused_when_it_is_used():
     @tg.compile
     def function(x, w):

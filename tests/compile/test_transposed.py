@@ -117,3 +117,12 @@ def test_squares_of_vectors(itemsize, lanes):
         expected[:count, :lines] = given[:, :count].T
         function(given.ctypes.data, count + 3, lines, count, found.ctypes.data, lines + 5)
         np.testing.assert_array_equal(found, expected)
+
+
+def test_a_gradient_may_lie_in_another_order_than_at_the_first_call():
+    step, values = tg.compile(lambda w: (w * w).sum().backward()), tg.arange(6.0)
+    w = tg.ones(2, 3, requires_grad=True)
+    for grad in (values.clone().reshape(2, 3), values.clone().reshape(3, 2).t()):
+        expected, w.grad = (grad + 2).tolist(), grad
+        step(w)
+        assert w.grad.tolist() == expected
