@@ -739,15 +739,15 @@ def test_a_view_that_is_written_gives_its_base_a_history():
 
 
 def test_views_of_before_a_call_follow_the_history_of_their_base():
-    function = tg.compile(lambda base, w: base.mul_(w))
-    w = tg.tensor([2.0, 3.0, 4.0, 5.0], requires_grad=True)
-    for written in (slice(0, 4), slice(0, 2)):
-        base = tg.ones(4)
-        whole, view = base[:], base[1:]
-        function(base if written.stop == 4 else base[:2], w[written])
-        assert view.requires_grad and whole.requires_grad
+    function = tg.compile(lambda written, w: written.mul_(w))
+    w = tg.tensor([2.0, 3.0, 4.0], requires_grad=True)
+    for count, expected in ((3, [0, 1, 1]), (2, [0, 1, 0])):
+        base = tg.ones(3)
+        view = base[1:]
+        function(base if count == 3 else base[:count], w[:count])
+        assert view.requires_grad
         (grad,) = tg.autograd.grad(view.sum(), w)
-        assert grad.tolist() == [0, *(float(at < written.stop) for at in (1, 2, 3))]
+        assert grad.tolist() == expected
 
 
 def test_a_history_that_eager_code_would_refuse_is_refused_when_it_is_used():
