@@ -299,6 +299,18 @@ def test_copying_a_leaf_does_not_make_the_copy_a_leaf() -> None:
     assert x.grad.tolist() == [1.0] * 3 and y.grad is None
 
 
+@pytest.mark.parametrize("index", [..., slice(None)])
+def test_assigning_a_leaf_to_all_elements_does_not_make_them_the_leaf(index: Any) -> None:
+    x, y = leaf(), tg.zeros(3)
+    y[index] = x
+    assert y.requires_grad and not y.is_leaf
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0, 6.0] and x.is_leaf
+    with tg.no_grad():
+        y.zero_()
+    assert x.tolist() == [1.0, 2.0, 3.0]
+
+
 def test_a_view_follows_what_its_base_became() -> None:
     x = leaf()
     base = tg.zeros(5)
@@ -598,3 +610,13 @@ def test_views_of_what_is_detached_are_returned_as_views(compiled: bool) -> None
     for each in (tg.compile(program) if compiled else program)(a):
         each.add_(1)
     assert a.tolist() == [[1, 1, 1], [2, 3, 3]] and a._version == 0
+
+
+def test_a_leaf_that_is_copied_in_place_stays_itself() -> None:
+    leaf = tg.tensor([1.0, 2.0], requires_grad=True)
+    for target in (tg.zeros(2), tg.zeros(2, dtype=tg.float64), tg.zeros(2, 2)):
+        target.copy_(leaf)
+        assert not target.is_leaf and target.data_ptr() != leaf.data_ptr()
+        leaf.grad = None
+        (target * 2).sum().backward()
+        assert leaf.grad.tolist() == [2.0 * target.numel() / 2] * 2 and target.grad_fn is not None

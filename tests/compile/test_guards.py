@@ -246,6 +246,23 @@ def test_modes_are_part_of_the_key():
     assert reasons(function)[1].startswith("default dtype changed")
 
 
+def test_hooks_of_an_argument_are_those_of_each_call():
+    @tg.compile
+    def step(w):
+        (w * w).sum().backward()
+
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    step(w)
+    w.grad = None
+    handle = w.register_hook(lambda grad: grad * 10)
+    step(w)
+    assert w.grad.tolist() == [20.0, 40.0]
+    w.grad = None
+    handle.remove()
+    step(w)
+    assert w.grad.tolist() == [2.0, 4.0]
+
+
 def test_captured_tensors_are_guarded():
     w = tg.ones(2)
     function = tg.compile(lambda x: x * w)
@@ -303,3 +320,48 @@ def test_host_scalars_with_a_dtype_are_tensors():
     function = tg.compile(lambda x: tg.tracing.host_scalar(lambda: 0.5, tg.float64) * x)
     assert function(X).tolist() == [0.5, 1.0]
     assert function(tg.tensor(1.0)).dtype is tg.float64
+
+
+def test_the_default_dtype_is_asked_at_each_call() -> None:
+    make = tg.compile(lambda x: tg.ones(2))
+    assert make(tg.ones(2)).dtype is tg.float32
+    tg.set_default_dtype(tg.float64)
+    try:
+        assert make(tg.ones(2, dtype=tg.float32)).dtype is tg.float64
+    finally:
+        tg.set_default_dtype(tg.float32)
+
+
+def test_hooks_that_an_argument_gets_later_run() -> None:
+    @tg.compile
+    def step(x: tg.Tensor) -> None:
+        (x * x).sum().backward()
+
+    x = tg.tensor([3.0], requires_grad=True)
+    step(x)
+    assert x.grad.tolist() == [6.0]
+    x.grad = None
+    x.register_hook(lambda gradient: gradient * 10)
+    step(x)
+    assert x.grad.tolist() == [60.0]
+
+
+def test_keywords_come_in_the_order_of_the_call() -> None:
+    join = tg.compile(lambda **named: tg.stack([*named.values()]))
+    one, two = tg.tensor(1.0), tg.tensor(2.0)
+    assert join(b=one, a=two).tolist() == [1.0, 2.0]
+    assert join(a=two, b=one).tolist() == [2.0, 1.0]
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_a_gradient_that_lies_otherwise_is_read_as_it_lies(captured: bool) -> None:
+    factor = tg.arange(6.0).reshape(2, 3)
+    x = tg.rand(2, 3).requires_grad_()
+    step = tg.compile(lambda *given: ((x if captured else given[0]) * factor).sum().backward())
+    given = () if captured else (x,)
+    x.grad = tg.zeros(2, 3)
+    step(*given)
+    assert tg.equal(x.grad, factor)
+    x.grad = tg.arange(6.0).reshape(3, 2).t()
+    step(*given)
+    assert x.grad.tolist() == [[0.0, 3.0, 6.0], [4.0, 7.0, 10.0]]

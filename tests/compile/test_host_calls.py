@@ -266,6 +266,26 @@ def test_random_results_are_not_drawn_again_by_gradients() -> None:
     np.testing.assert_allclose(second.numpy(), -np.sin(at * r) * r * r, rtol=1e-9)
 
 
+def test_second_gradients_know_what_was_drawn_though_first_ones_do_not_ask() -> None:
+    drawn: list[Any] = []
+
+    def noise() -> Any:
+        drawn.append(np.full(100, 0.01 * (len(drawn) + 1)))
+        return drawn[-1]
+
+    @tg.compile
+    def function(x: tg.Tensor) -> tg.Tensor:
+        r = host_call(noise, results=((100,), tg.float64), effect="random")
+        return (x + r).sum().sin()  # whose gradient reads the cosine alone
+
+    x = tg.zeros(100, dtype=tg.float64, requires_grad=True)
+    (first,) = tg.autograd.grad(function(x), x, create_graph=True)
+    (second,) = tg.autograd.grad(first[0], x)
+    assert len(drawn) == 1
+    np.testing.assert_allclose(first[0].item(), np.cos(1.0), rtol=1e-9)
+    np.testing.assert_allclose(second.numpy(), np.full(100, -np.sin(1.0)), rtol=1e-9)
+
+
 def test_what_only_a_backward_reads_is_drawn_with_the_forward() -> None:
     drawn: list[float] = []
 

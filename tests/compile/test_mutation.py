@@ -738,6 +738,18 @@ def test_a_view_that_is_written_gives_its_base_a_history():
     assert w.grad.tolist() == [1, 10]
 
 
+def test_views_of_before_a_call_follow_the_history_of_their_base():
+    function = tg.compile(lambda written, w: written.mul_(w))
+    w = tg.tensor([2.0, 3.0, 4.0], requires_grad=True)
+    for count, expected in ((3, [0, 1, 1]), (2, [0, 1, 0])):
+        base = tg.ones(3)
+        view = base[1:]
+        function(base if count == 3 else base[:count], w[:count])
+        assert view.requires_grad
+        (grad,) = tg.autograd.grad(view.sum(), w)
+        assert grad.tolist() == expected
+
+
 def test_a_history_that_eager_code_would_refuse_is_refused_when_it_is_used():
     @tg.compile
     def function(x, w):
@@ -820,3 +832,13 @@ def test_views_of_views_that_are_returned():
     for each in function(x):
         each.add_(1)
     assert x.tolist() == [0, 1, 3, 2] and x._version == 3
+
+
+def test_a_view_of_what_a_call_writes_has_the_history_of_the_write():
+    base = tg.zeros(4)
+    view = base[:2]
+    leaf = tg.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    tg.compile(lambda base, leaf: base.copy_(leaf * 2))(base, leaf)
+    assert view.requires_grad and view.tolist() == [2.0, 4.0]
+    view.sum().backward()
+    assert leaf.grad.tolist() == [2.0, 2.0, 0.0, 0.0]

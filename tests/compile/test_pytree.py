@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import tgraph as tg
 from tgraph.core import pytree
 
 
@@ -104,3 +105,11 @@ def test_user_types_can_be_registered():
     assert leaves == [1, 2]
     assert spec.unflatten([3, 4])[0].right == 4
     assert spec.paths("x") == ["x[0][0]", "x[0][1]"]
+
+
+def test_a_compiled_function_sees_its_keywords_in_the_order_of_the_call():
+    x = tg.ones(1)
+    function = tg.compile(lambda **named: ([*named], [each * 2 for each in named.values()]))
+    for order in ("ab", "ba", "ab"):
+        names, _ = function(**dict.fromkeys(order, x))
+        assert names == [*order]

@@ -95,6 +95,16 @@ def test_many_plans_are_warned_of_with_the_reason_and_the_way_out():
     assert warning.filename == __file__
 
 
+def test_one_tensor_given_twice_has_a_plan_of_its_own():
+    function = tg.compile(lambda x, y: x * y)
+    for other in (X, X + 1, X + 2, X):
+        assert function(X, other).tolist() == (X * other).tolist()
+    assert [each.reason for each in function.compiles] == [
+        "first call",
+        "arguments `x` and `y` are no longer one tensor",
+    ]
+
+
 def test_shapes_have_a_way_out_of_their_own():
     function = tg.compile(lambda x: x * 2)
     (warning,) = warned_by(lambda: [function(tg.ones(n)) for n in range(1, 12)])

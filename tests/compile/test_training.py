@@ -5,6 +5,7 @@ import pytest
 
 import tgraph as tg
 from tgraph import nn
+from tgraph.compiled import call_text
 
 
 def data(count=16, features=6, classes=3):
@@ -273,3 +274,13 @@ def test_a_last_batch_of_another_size():
         compiled(x, y)
         compiled(x[:5], y[:5])
     assert len(compiled.compiles) == 2
+
+
+def test_many_gradients_may_get_another_type(monkeypatch):
+    monkeypatch.setattr(call_text, "LOOPED", 2)  # as for many tensors
+    weights = [tg.ones(2, requires_grad=True) for _ in range(2)]
+    total = tg.compile(lambda: weights[0].grad + weights[1].grad)
+    for shape in ((2,), (3,), (2,)):
+        for w in weights:
+            w.data, w.grad = tg.ones(shape), tg.ones(shape)
+        assert total().tolist() == tg.full(shape, 2.0).tolist()
