@@ -610,13 +610,3 @@ def test_views_of_what_is_detached_are_returned_as_views(compiled: bool) -> None
     for each in (tg.compile(program) if compiled else program)(a):
         each.add_(1)
     assert a.tolist() == [[1, 1, 1], [2, 3, 3]] and a._version == 0
-
-
-def test_a_leaf_that_is_copied_in_place_stays_itself() -> None:
-    leaf = tg.tensor([1.0, 2.0], requires_grad=True)
-    for target in (tg.zeros(2), tg.zeros(2, dtype=tg.float64), tg.zeros(2, 2)):
-        target.copy_(leaf)
-        assert not target.is_leaf and target.data_ptr() != leaf.data_ptr()
-        leaf.grad = None
-        (target * 2).sum().backward()
-        assert leaf.grad.tolist() == [2.0 * target.numel() / 2] * 2 and target.grad_fn is not None

@@ -332,27 +332,6 @@ def test_the_default_dtype_is_asked_at_each_call() -> None:
         tg.set_default_dtype(tg.float32)
 
 
-def test_hooks_that_an_argument_gets_later_run() -> None:
-    @tg.compile
-    def step(x: tg.Tensor) -> None:
-        (x * x).sum().backward()
-
-    x = tg.tensor([3.0], requires_grad=True)
-    step(x)
-    assert x.grad.tolist() == [6.0]
-    x.grad = None
-    x.register_hook(lambda gradient: gradient * 10)
-    step(x)
-    assert x.grad.tolist() == [60.0]
-
-
-def test_keywords_come_in_the_order_of_the_call() -> None:
-    join = tg.compile(lambda **named: tg.stack([*named.values()]))
-    one, two = tg.tensor(1.0), tg.tensor(2.0)
-    assert join(b=one, a=two).tolist() == [1.0, 2.0]
-    assert join(a=two, b=one).tolist() == [2.0, 1.0]
-
-
 @pytest.mark.parametrize("captured", [False, True])
 def test_a_gradient_that_lies_otherwise_is_read_as_it_lies(captured: bool) -> None:
     factor = tg.arange(6.0).reshape(2, 3)

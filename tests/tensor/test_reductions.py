@@ -48,9 +48,8 @@ def test_variance_corrections() -> None:
 
 def test_a_variance_that_overflows_is_infinite() -> None:
     """And what rounding took from the mean, squared, does not make it NaN."""
-    wide = tg.tensor([1.3e154, -1e154, 3e153], dtype=tg.float64)
-    for x in (tg.tensor([1e38, 3.3e37, 7e37, -1.1e38]), wide):
-        assert x.var().isinf() and tg.compile(tg.var)(x).isinf()
+    x = tg.tensor([0.82e38, -1.38e38, -2.75e38, -2.9e38, 1.88e38])
+    assert x.var().isinf() and tg.compile(tg.var)(x).isinf()
 
 
 def test_extremes_with_positions() -> None:
