@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -53,6 +54,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     sampling.configure(config)
+    words = config.option.keyword
+    if words and not re.search(r"\bnot\b", words):
+        from named import OnlyNamed  # the stand-in for pytest has not what that imports
+
+        config.pluginmanager.register(OnlyNamed(words))
     if config.option.seed is None:
         config.option.seed = sampling.first_seed(config.option.graphs)
 
