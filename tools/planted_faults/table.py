@@ -14,7 +14,9 @@ from .results import Results
 HEAD = """# Planted faults
 
 Small faults in the code, and whether the tests that are meant for that code find them.
-`python -m tools.planted_faults --write docs/planted_faults.md` writes this page.
+`python -m tools.planted_faults --write docs/planted_faults.md` writes this page; its text says how
+faults are planted. The tests "old" are those of commit 3e39f146. A fault that the "new" ones missed
+when the table was made (55 of 205 were) has got a test since.
 """
 PACKAGES = ("numpy", "llvmlite", "pytest")
 
