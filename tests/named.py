@@ -26,6 +26,7 @@ NAMED_ELSEWHERE = {
     "tests/compat/test_torch_names.py",
     "tests/compile/test_state_changes.py",
     "tests/compile/test_state_writes.py",
+    "tests/cpu_target/test_llvm_math.py",
     "tests/cuda_target/test_gpu_whole.py",
     "tests/draw/test_documentation.py",
     "tests/ir/test_decisions.py",

@@ -48,8 +48,15 @@ MOST = 0.08
 """Which share of the calls differs at most."""
 MEMORY = {"resize_", "resize_as_"}
 """Operations that a trace refuses whatever they are given: it has no memory to resize."""
-EMPTY = {"put", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add"}
+EMPTY = {
+    "put", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add",
+    "scatter_reduce",
+}  # fmt: skip
 """Operations that compiled code does not run where the result has no elements."""
+VALUES = {"istft", "index_select", "nn.functional.one_hot", "nn.functional.embedding_bag",
+          "repeat_interleave"}  # fmt: skip
+"""Operations of which eager code looks at values before it computes, compiled code at positions:
+another error comes, or none where no position is outside."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -87,24 +94,27 @@ def test_malformed_calls_compiled() -> None:
             eager, compiled = ours(record, form), ours(record, form, compiled=True)
             if record.name in MEMORY or isinstance(compiled[1], TraceError):
                 continue
-            if eager[0][0] != compiled[0][0] and not (
+            may_differ = record.name in VALUES or (
                 record.name in EMPTY and "without elements" in form.text
-            ):
+            )
+            if eager[0][0] != compiled[0][0] and not may_differ:
                 wrong.append(f"{record.name} {form.text}: {eager}, compiled {compiled}")
-            elif eager[0].islower():
-                unlike = _unlike(eager[1], compiled[1])
+            elif eager[0].islower() and compiled[0].islower():
+                unlike = _unlike(eager[1], compiled[1], "float16" in form.text)
                 wrong += [f"{record.name} {form.text}: {each}" for each in unlike]
     assert not wrong, "\n".join(wrong)
 
 
-def _unlike(one: Any, other: Any) -> Iterator[str]:
-    """Which tensors of results are not close."""
+def _unlike(one: Any, other: Any, of_half: bool) -> Iterator[str]:
+    """Which tensors of results are not close: compiled code rounds to half types less often."""
     if isinstance(one, (list, tuple)):
         for pair in zip(one, other, strict=True):
-            yield from _unlike(*pair)
+            yield from _unlike(*pair, of_half)
     elif isinstance(one, tg.Tensor):
         loose = (
-            {"rtol": 1e-2, "atol": 1e-3} if one.dtype.itemsize < 4 else {"rtol": 1e-4, "atol": 1e-5}
+            {"rtol": 1e-2, "atol": 1e-2}
+            if of_half or one.dtype.itemsize < 4
+            else {"rtol": 1e-4, "atol": 1e-5}
         )
         try:
             tg.testing.assert_close(other, one, equal_nan=True, **loose)

@@ -241,3 +241,12 @@ def test_the_constructor_of_the_class() -> None:
 def test_numbers_of_the_other_byte_order_are_numbers() -> None:
     for kind in (">f4", ">i2", "<f8", ">c8"):
         assert tg.tensor(np.array([1, 2], kind)).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 10])
+def test_linspace_of_integers_is_cut_alike_of_ends_that_are_not_known(steps):
+    compiled = tg.compile(lambda start, end: tg.linspace(start, end, steps, dtype=tg.int64))
+    for start, end in np.random.default_rng(0).integers(-50, 50, (20, 2)).astype(float).tolist():
+        expected = tg.linspace(start, end, steps, dtype=tg.int64)
+        assert compiled(tg.tensor(start), tg.tensor(end)).tolist() == expected.tolist()
+    assert tg.linspace(-30.0, 24.0, 10, dtype=tg.int64).tolist() == [*range(-30, 25, 6)]

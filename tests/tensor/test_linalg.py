@@ -279,3 +279,10 @@ def test_solve_ex_tells_of_each_matrix_once(dtype: tg.dtype) -> None:
 def test_the_coefficient_of_triangular_solve_has_the_batch_of_the_solution() -> None:
     found = tg.triangular_solve(tg.ones(3, 2, 1), tg.eye(2))
     assert found.cloned_coefficient.shape == (3, 2, 2)
+
+
+@pytest.mark.parametrize("columns", [0, 2])
+def test_factors_and_right_sides_of_other_types_are_refused(columns):
+    factors = tg.linalg.lu_factor(tg.eye(3, dtype=tg.complex128))
+    with pytest.raises(RuntimeError, match="Expected LU and B to have the same dtype"):
+        tg.linalg.lu_solve(*factors, tg.ones(3, columns, dtype=tg.float64))

@@ -159,7 +159,7 @@ def solve(A: Tensor, B: Tensor, check: str) -> tuple[Tensor, Tensor]:
 def _solve_on_host(a: Array, b: Array) -> tuple[Array, Array]:
     from scipy.linalg import lapack
 
-    found, info = np.zeros_like(b), np.zeros(a.shape[:-2], np.int32)
+    found, info = np.zeros(b.shape, a.dtype), np.zeros(a.shape[:-2], np.int32)
     factor, substitute = lapack.get_lapack_funcs(("getrf", "getrs"), (a,))
     for at in np.ndindex(a.shape[:-2]):
         if prod(b.shape[-2:]):

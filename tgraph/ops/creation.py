@@ -350,9 +350,19 @@ def linspace(
     wanted = _dtype_of_steps("linspace", start, end, steps, as_dtype(dtype))
     if _is_unknown(start) or _is_unknown(end):
         return finished(cast(_line(start, end, steps, as_device(device)), wanted), requires_grad)
-    values = np.linspace(_number(start), _number(end), steps)
+    values = _line_of_numbers(_number(start), _number(end), steps)
     result = current_context().array_constant(values.astype(wanted.numpy), as_device(device))
     return finished(result, requires_grad)
+
+
+def _line_of_numbers(start: Any, end: Any, steps: int) -> np.ndarray:
+    """The numbers of `linspace`, in double precision: from both ends to the middle, as PyTorch
+    has them, so that those cut to integers are the same."""
+    step = (end - start) / max(steps - 1, 1)
+    number = np.arange(steps)
+    return np.where(
+        number < max(steps // 2, 1), start + number * step, end - (steps - 1 - number) * step
+    )
 
 
 def _dtype_of_steps(name: str, start: Any, end: Any, steps: int, dtype: DType | None) -> DType:
@@ -380,13 +390,16 @@ def _is_unknown(value: Any) -> bool:
 
 
 def _line(start: Any, end: Any, steps: int, device: Device) -> Tensor:
-    """The numbers of `linspace`, in double precision, of ends that are not known yet."""
-    share = current_context().array_constant(np.linspace(1.0, 0.0, steps), device)
+    """`_line_of_numbers` between ends that are not known yet."""
     double = complex128 if any(_is_complex(each) for each in (start, end)) else float64
     first, last = (
         cast(each.detach(), double) if isinstance(each, Tensor) else each for each in (start, end)
     )
-    return e.add(e.mul(first, share), e.mul(last, e.sub(1.0, share)))
+    number = current_context().array_constant(np.arange(float(steps)), device)
+    step = e.div(e.sub(last, first), max(steps - 1, 1))
+    below = e.add(first, e.mul(number, step))
+    above = e.sub(last, e.mul(e.sub(steps - 1, number), step))
+    return e.where(e.lt(number, max(steps // 2, 1)), below, above)
 
 
 def _is_complex(value: Any) -> bool:

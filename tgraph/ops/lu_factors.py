@@ -243,6 +243,11 @@ def _check_factors(name: str, LU: Tensor, pivots: Tensor, B: Tensor) -> None:
             f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
             f"shape {list(pivots._type.shape)} for LU of shape {list(LU._type.shape)}"
         )
+    if B._type.dtype is not LU._type.dtype:
+        raise RuntimeError(
+            f"{name}: Expected LU and B to have the same dtype, but found LU of type "
+            f"{LU._type.dtype.name} and B of type {B._type.dtype.name} instead"
+        )
     if B.ndim < 2:
         raise RuntimeError(
             f"{name}: The input tensor B must have at least 2 dimensions, got {B.ndim}"
