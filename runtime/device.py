@@ -37,6 +37,11 @@ class Device:
                 f"device() expected a name such as 'cuda:0', a number or a device, got "
                 f"{type(self.type).__name__}"
             )
+        if isinstance(self.type, Device):
+            if self.index is not None:
+                raise TypeError(f"device() got an index besides the device {self.type}")
+            object.__setattr__(self, "index", self.type.index)
+            object.__setattr__(self, "type", self.type.type)
         kind, colon, index = str(self.type).partition(":")
         if kind not in _KINDS or (colon and (self.index is not None or not index.isdigit())):
             raise RuntimeError(

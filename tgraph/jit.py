@@ -11,20 +11,37 @@
 from __future__ import annotations
 
 import builtins as _builtins
-from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
 from .core.eager_context import current_context
-from .nn.module import Module as ScriptModule
+from .nn.module import Module
 
 T = TypeVar("T")
 
-__all__ = ["Attribute", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate",
-           "export", "ignore", "interface", "is_scripting", "is_tracing",
-           "isinstance", "load", "save", "script", "script_method", "trace", "trace_module",
-           "unused"]  # fmt: skip
+__all__ = ["Attribute", "Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
+           "TopLevelTracedModule", "TracedModule", "TracerWarning", "annotate", "export", "ignore",
+           "interface", "is_scripting", "is_tracing", "isinstance", "load", "save", "script",
+           "script_method", "trace", "trace_module", "unused"]  # fmt: skip
 
-ScriptFunction = Callable[..., Any]
+
+class ScriptModule(Module):
+    """A module like others, for classes that are written for TorchScript."""
+
+
+class RecursiveScriptModule(ScriptModule):
+    """What `script` would give; here it gives the module itself, so that none is one."""
+
+
+class TracedModule(ScriptModule):
+    """What `trace` would give; here it gives the module itself, so that none is one."""
+
+
+class TopLevelTracedModule(TracedModule):
+    """As `TracedModule`."""
+
+
+class ScriptFunction:
+    """What `script` would give of a function; here it gives the function itself."""
 
 
 def _itself(value: T, *args: Any, **kwargs: Any) -> T:

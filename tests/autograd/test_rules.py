@@ -266,3 +266,14 @@ def test_cast_returns_the_cotangent_in_the_dtype_of_the_input(dtype: Any) -> Non
     (x.double() * 3).sum().backward()
     assert x.grad.dtype is dtype
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
+def test_an_empty_source_is_part_of_the_history(reduce):
+    w, at = tg.ones(0, requires_grad=True), tg.zeros(0, dtype=tg.int64)
+    for y in (
+        tg.zeros(3).scatter_reduce(0, at, w, reduce),
+        tg.zeros(3).index_reduce(0, at, w, reduce),
+    ):
+        y.sum().backward()
+        assert y.tolist() == [0.0] * 3 and w.grad.shape == (0,)

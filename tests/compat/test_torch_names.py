@@ -474,3 +474,11 @@ def test_processes_share_a_dataset_out() -> None:
             assert [*ours] == [*theirs] and len(ours) == len(theirs)
     with pytest.raises(ValueError, match="Invalid rank 3"):
         sampler(range(7), 3, 3)
+
+
+def test_modules_are_no_script_modules() -> None:
+    layer = tg.nn.Linear(1, 1)
+    assert not isinstance(tg.jit.script(layer), tg.jit.ScriptModule)
+    assert not isinstance(tg.jit.script(len), tg.jit.ScriptFunction)
+    assert issubclass(tg.jit.TopLevelTracedModule, tg.jit.ScriptModule)
+    assert issubclass(tg.jit.RecursiveScriptModule, tg.nn.Module)

@@ -5,6 +5,7 @@ import datetime
 import os
 import random
 import sys
+import tempfile
 import time
 import warnings
 
@@ -15,6 +16,7 @@ import tgraph as tg
 
 X = tg.tensor([1.0, 2.0])
 GENERATOR = np.random.default_rng(0)
+BITS = np.random.PCG64(1)
 OWN = random.Random(0)
 
 
@@ -34,13 +36,21 @@ DRAWS = {
     "a generator of NumPy": lambda x: x * float(GENERATOR.random()),
     "a generator of Python": lambda x: x * OWN.random(),
     "as a callback": lambda x: x * next(map(random.uniform, [0.0], [1.0])),
+    "a bit generator": lambda x: x * float(BITS.random_raw() % 7),
+    "os.urandom": lambda x: x * os.urandom(1)[0],
+    "default_rng": lambda x: x * float(np.random.default_rng().random()),
+    "default_rng of None": lambda x: x * float(np.random.default_rng(seed=None).random()),
+    "random.Random": lambda x: x * random.Random().random(),
+    "SystemRandom": lambda x: x * random.SystemRandom(1).random(),
+    "RandomState": lambda x: x * float(np.random.RandomState().rand()),
+    "PCG64": lambda x: x * float(np.random.Generator(np.random.PCG64()).random()),
 }
 
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_random_numbers_of_others_are_refused(name):
     before = random.getstate(), GENERATOR.bit_generator.state, np.random.get_state()[2]
-    with pytest.raises(tg.TraceError, match="draws random numbers") as error:
+    with pytest.raises(tg.TraceError, match="random numbers") as error:
         tg.compile(DRAWS[name])(X)
     assert line_of(DRAWS[name]) in str(error.value) and "tg.rand" in str(error.value)
     assert before == (
@@ -57,12 +67,32 @@ def test_a_generator_made_inside_is_the_functions_own():
         assert tg.allclose(compiled(X), function(X))
 
 
-ASKS = {
+CHANGES = {
     "time.time": lambda x: x * 0 + time.time(),
     "time.perf_counter": lambda x: x * 0 + time.perf_counter(),
-    "time.sleep": lambda x: time.sleep(0) or x,
+    "time.localtime": lambda x: x * time.localtime().tm_sec,
+    "time.strftime": lambda x: x * len(time.strftime("%A")),
     "datetime.now": lambda x: x * datetime.datetime.now().second,
     "date.today": lambda x: x * datetime.date.today().day,
+    "tempfile.mkdtemp": lambda x: x * len(tempfile.mkdtemp()),
+    "tempfile.mktemp": lambda x: x * len(tempfile.mktemp()),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_something_else_each_time_is_refused(name):
+    with pytest.raises(tg.TraceError, match=r"reads the clock|temporary file") as error:
+        tg.compile(CHANGES[name])(X)
+    assert line_of(CHANGES[name]) in str(error.value) and "tg.host()" in str(error.value)
+
+
+def test_times_that_are_given_are_what_they_are():
+    function = tg.compile(lambda x: x * time.gmtime(61).tm_sec + len(time.strftime("%H", (0,) * 9)))
+    assert function(X).tolist() == [3.0, 4.0]
+
+
+ASKS = {
+    "time.sleep": lambda x: time.sleep(0) or x,
     "open": lambda x: x * len(open(__file__).readline()),  # noqa: SIM115
     "os.listdir": lambda x: x * len(os.listdir(".")),
     "os.path.exists": lambda x: x * os.path.exists(__file__),
@@ -72,7 +102,7 @@ ASKS = {
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", ASKS)
-def test_the_clock_and_files_are_warned_of_once(name):
+def test_files_are_warned_of_once(name):
     function = tg.compile(ASKS[name])
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("default")

@@ -46,8 +46,21 @@ def checkpoint() -> dict[str, object]:
     }  # fmt: skip
 
 
+def views() -> dict[str, object]:
+    """What PyTorch keeps as the memory of something else, with a note on how to read it."""
+    x = torch.tensor([1 + 2j, 3 - 1j])
+    return {
+        "conj": x.conj(),
+        "neg": x.clone().conj().imag,
+        "adjoint": x.reshape(1, 2).mH,
+        "parameter": torch.nn.Parameter(x.conj()),
+    }
+
+
 if __name__ == "__main__":
     torch.save(checkpoint(), FOLDER / "torch.pt")
     weight = torch.arange(6.0)
     few = {"weight": weight, "part": weight[2:4]}
     torch.save(few, FOLDER / "legacy.pt", _use_new_zipfile_serialization=False)
+    torch.save(views(), FOLDER / "views.pt")
+    torch.save(views(), FOLDER / "legacy_views.pt", _use_new_zipfile_serialization=False)

@@ -296,3 +296,12 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
         tg.load(tmp_path / "none.pt")
     with pytest.raises(NotImplementedError, match="zip format"):
         tg.save(1, path, _use_new_zipfile_serialization=False)
+
+
+@pytest.mark.parametrize("name", ["views.pt", "legacy_views.pt"])
+def test_conjugated_and_negated_views_of_pytorch_have_their_signs(name: str) -> None:
+    found = tg.load(DATA / name)
+    assert found["conj"].tolist() == found["parameter"].tolist() == [1 - 2j, 3 + 1j]
+    assert found["neg"].tolist() == [-2.0, 1.0]
+    assert found["adjoint"].tolist() == [[1 - 2j], [3 + 1j]]
+    assert found["parameter"].requires_grad and found["parameter"].is_leaf

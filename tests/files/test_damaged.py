@@ -137,6 +137,7 @@ HARMFUL = {
     "attributes of a list": b"]}b.",
     "a method of a list": b"]K\x01\x85N\x86b.",
     "elements behind the end": tensor(size=b"K\x07\x85") + b".",
+    "metadata that is not known": tensor()[:-2] + b"}" + short("spin") + b"\x88stR.",
     "elements before the start": tensor(offset=b"J\xff\xff\xff\xff") + b".",
     "negative strides": tensor(stride=b"J\xff\xff\xff\xff\x85") + b".",
     "huge strides": tensor(size=b"K\x02\x85", stride=HUGE + b"\x85") + b".",

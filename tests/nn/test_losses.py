@@ -165,3 +165,10 @@ def test_losses_refuse_types_that_have_no_meaning():
         F.soft_margin_loss(real, tg.ones(1, 2, 3))
     with pytest.raises(ValueError, match=r"batch_size \(2\) to match target batch_size \(0\)"):
         F.nll_loss(real, tg.tensor(1))
+
+
+def test_cross_entropy_of_infinite_logits_is_infinite_where_they_are_wrong():
+    infinite, loss = float("inf"), F.binary_cross_entropy_with_logits
+    for logit, target in ((infinite, 0.0), (infinite, 0.3), (-infinite, 0.3), (-infinite, 1.0)):
+        for function in (loss, tg.compile(loss)):
+            assert function(tg.tensor([logit]), tg.tensor([target])).item() == infinite

@@ -273,3 +273,9 @@ def test_what_nothing_can_be_drawn_from_is_refused(case: Any, compiled: bool) ->
     with pytest.raises(RuntimeError, match=message):
         (tg.compile(lambda x: draw(x)) if compiled else draw)(x)
     assert x.tolist() == make().tolist() or x.isnan().any()
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.bfloat16])
+def test_numbers_that_are_rounded_up_are_not_the_upper_end(dtype):
+    x = tg.empty(20_000, dtype=dtype).uniform_(1, 1.5)
+    assert x.min() >= 1 and x.max() < 1.5

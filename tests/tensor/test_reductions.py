@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -284,3 +285,14 @@ def test_nanquantile_of_a_row_of_nothing_but_nan_is_nan() -> None:
     x = tg.tensor([[NAN, NAN], [1.0, 2.0]])
     gone, known = tg.nanquantile(x, 0.5, dim=1).tolist()
     assert math.isnan(gone) and known == 1.5
+
+
+@pytest.mark.parametrize("function", [tg.median, tg.nanmedian])
+def test_equal_elements_share_the_gradient_of_a_median(function: Any) -> None:
+    x = tg.tensor([1.0, 2.0, 2.0, 3.0, 2.0], requires_grad=True)
+    for each in (function, tg.compile(function)):
+        (grad,) = tg.autograd.grad(each(x), x)
+        np.testing.assert_allclose(grad.numpy(), np.array([0, 1, 1, 0, 1]) / 3, rtol=1e-6)
+    nan = tg.tensor([float("nan"), 1.0, float("nan")], requires_grad=True)
+    (grad,) = tg.autograd.grad(function(nan), nan)
+    assert grad.tolist() == ([0.5, 0.0, 0.5] if function is tg.median else [0.0, 1.0, 0.0])

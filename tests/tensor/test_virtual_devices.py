@@ -25,6 +25,16 @@ def test_names() -> None:
     assert x.is_cpu and not x.is_cuda and x.get_device() == 1 and tg.ones(1).get_device() == -1
 
 
+def test_a_device_of_a_device_is_that_device() -> None:
+    for name in ("cpu", "cpu:1", "meta"):
+        device = tg.device(name)
+        again = tg.device(device)
+        assert again == device and again.type == device.type and again.index == device.index
+        assert hash(again) == hash(device) and tg.ones(1, device=again).device == device
+    with pytest.raises(TypeError, match="an index besides the device"):
+        tg.device(tg.device("cpu"), 1)
+
+
 def test_making_tensors() -> None:
     for name, make in MADE.items():
         tg.manual_seed(3)

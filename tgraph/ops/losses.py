@@ -371,8 +371,9 @@ def _soft_cross_entropy(
 @composite("binary_cross_entropy_with_logits")
 @planned
 def _logistic_loss(x: Tensor, y: Tensor) -> Tensor:
-    tail = e.log1p(e.exp(e.neg(e.abs(x))))
-    return e.add(e.sub(e.maximum(x, 0), e.mul(x, y)), tail)
+    size = e.abs(x)
+    share = e.where(e.ge(x, 0), e.sub(1, y), y)  # of max(x, 0) - x y, infinite where x is
+    return e.add(e.mul(size, share), e.log1p(e.exp(e.neg(size))))
 
 
 @input_vjp(_logistic_loss, 0, saves=(0, 1))

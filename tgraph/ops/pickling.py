@@ -16,12 +16,14 @@ from typing import Any, SupportsIndex
 from ..compiler.ir import Node
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import contiguous_strides
+from ..core.complex_parts import conjugate
 from ..core.dispatch import apply, settled
 from ..core.eager_context import current_context
 from ..core.state import state
 from ..core.tensor import Tensor, blank, strides_of
 from ..runtime.device import META
 from ..runtime.dtypes import DType
+from . import elementwise as e
 from .creation import empty_strided
 from .storage import storage_offset, untyped_storage
 from .storage_views import adopt, set_, tensor_over
@@ -167,7 +169,14 @@ def rebuild_tensor(
 ) -> Tensor:
     """The tensor at a place in a storage."""
     return rebuild_tensor_as(
-        storage, storage_offset, size, stride, requires_grad, backward_hooks, storage.dtype
+        storage,
+        storage_offset,
+        size,
+        stride,
+        requires_grad,
+        backward_hooks,
+        storage.dtype,
+        metadata,
     )
 
 
@@ -181,12 +190,23 @@ def rebuild_tensor_as(
     dtype: DType,
     metadata: Any = None,
 ) -> Tensor:
-    """The tensor of `dtype` at a place in a storage."""
+    """The tensor of `dtype` at a place in a storage.
+
+    `metadata` may say that the memory is to be read conjugated ("conj") or negated ("neg").
+    """
     if requires_grad and not dtype.is_differentiable:
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     result = tensor_over(storage.untyped(), dtype, storage_offset, size, stride)
+    for name, holds in (metadata or {}).items():
+        if name not in _METADATA:
+            raise RuntimeError(f"metadata {name!r} of a tensor is not known")
+        if holds:
+            result = _METADATA[name](result)
     result._requires_grad = bool(requires_grad)
     return result
+
+
+_METADATA: dict[str, Callable[[Tensor], Tensor]] = {"conj": conjugate, "neg": e.neg}
 
 
 def rebuild_from_type(

@@ -49,12 +49,12 @@ def uniform_(
     if a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found {a} > {b}")
     shape, dtype = _filled(self, "uniform_", or_complex=True)
-    drawn = of_parts(
-        shape,
-        dtype,
-        lambda *own: scaled(uniform(*own, generator, self._type.device), b - a, a, own[1]),
-    )
-    return assign(self, drawn, "uniform_")
+
+    def draw(shape: tuple[int, ...], dtype: DType) -> Tensor:
+        drawn = scaled(uniform(shape, dtype, generator, self._type.device), b - a, a, dtype)
+        return e.where(e.ge(drawn, b), a, drawn)  # what was rounded up to the end
+
+    return assign(self, of_parts(shape, dtype, draw), "uniform_")
 
 
 @public(function=False, method=True)

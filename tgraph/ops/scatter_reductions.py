@@ -96,8 +96,13 @@ def _reduced(
         raise RuntimeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
         )
-    if not index._type.numel:
-        return m.clone(input)
+    if not index._type.numel:  # nothing is added, but `source` has a gradient
+        is_differentiable = input._type.dtype.is_differentiable
+        return (
+            apply(p.scatter_add, input, index, source, axis=axis)
+            if is_differentiable
+            else m.clone(input)
+        )
     if reduce in ("sum", "mean"):
         return _sum_or_mean(input, index, source, axis, reduce == "mean", bool(include_self))
     function = _prod if reduce == "prod" else _extreme

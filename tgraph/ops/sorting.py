@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.ir import TensorType
 from ..compiler.ir import primitives as p
 from ..compiler.ir.shapes import normalize_axis
 from ..core import return_types
 from ..core.classes import like
+from ..core.composite import composite
 from ..core.dispatch import apply, make_source
 from ..core.eager_context import constant, current_context
 from ..core.operands import Scalar, cast, plain_scalar, refuse_complex, result_type
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
+from ..core.vjp_rules import input_vjp
 from ..runtime.dtypes import DType, float32, float64, int32, int64
 from . import elementwise as e
 from . import movement as m
@@ -107,7 +110,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
                 return e.mul(r.sum(input), math.nan)  # of which there is a gradient
             none = np.iinfo(dtype.numpy).min
             return make_source(p.full, input._type.device, shape=(), value=none, dtype=dtype)
-        return median(m.reshape(input, -1), 0).values
+        return _middle(input, median(m.reshape(input.detach(), -1), 0).values)
     axis = normalize_axis(dim, input.ndim)
     if not input._type.shape:
         zero = make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
@@ -119,6 +122,20 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     at = e.where(r.any(unknown, axis, keepdim), r.argmax(unknown, axis, keepdim), middle.indices)
     at = at if keepdim else m.unsqueeze(at, axis)
     return return_types.median(*_gathered(input, at, axis, keepdim))
+
+
+@composite("median")
+def _middle(input: Tensor, value: Tensor) -> Tensor:
+    """`value`, which is the median of all elements: those that have it share the gradient."""
+    return m.clone(value)
+
+
+@input_vjp(_middle, saves=(0, 1))
+@planned
+def _middle_vjp(g: Tensor, out: TensorType, input: Tensor, value: Tensor) -> Tensor:
+    is_middle = e.logical_or(e.eq(input, value), e.logical_and(e.isnan(input), e.isnan(value)))
+    shares = cast(is_middle, g._type.dtype)
+    return e.mul(e.div(g, r.sum(shares)), shares)
 
 
 def _gathered(input: Tensor, at: Tensor, axis: int, keepdim: bool) -> tuple[Tensor, Tensor]:
@@ -142,7 +159,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
         found = median(input, dim, keepdim)
         return found if dim is None else return_types.nanmedian(*found)
     if dim is None:
-        return nanmedian(m.reshape(input, -1), 0).values
+        return _middle(input, nanmedian(m.reshape(input.detach(), -1), 0).values)
     axis = normalize_axis(dim, input.ndim)
     at = _middle_of_numbers(input.detach(), axis)
     return return_types.nanmedian(*_gathered(input, at, axis, keepdim))

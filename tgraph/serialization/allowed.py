@@ -75,6 +75,13 @@ def _are_ints(given: Any) -> bool:
     return all(type(each) is int for each in given)
 
 
+def _are_flags(given: Any) -> bool:
+    """Whether `given` says of names whether they hold, as metadata of tensors do."""
+    return type(given) is dict and all(
+        type(name) is str and type(holds) is bool for name, holds in given.items()
+    )
+
+
 def _tensor(function: Callable[..., Tensor], name: str, counts: range) -> Callable[..., Any]:
     """A function that makes a tensor of a storage, behind a look at the arguments."""
 
@@ -84,6 +91,8 @@ def _tensor(function: Callable[..., Tensor], name: str, counts: range) -> Callab
         fits = isinstance(storage, TypedStorage | UntypedStorage) and type(offset) is int
         fits = fits and _are_ints(size) and _are_ints(stride) and len(size) == len(stride)
         fits = fits and all(type(flag) is bool for flag in more[:1])
+        if len(arguments) == counts[-1] and len(counts) > 1 and more[-1] is not None:
+            fits = fits and _are_flags(more[-1])
         _check(fits, name, arguments)
         if function is rebuild_tensor_as:
             _check(isinstance(more[2], DType), name, arguments)

@@ -182,13 +182,17 @@ class _Reading:
                 self.mapped,
             )
         data = self.source.bytes_at(0, self.source.size)
-        reader = Unpickler(data, allowed(), _no_storage, encoding)
 
-        def next_pickle(persistent_load: Callable[[Any], Any] | None) -> Any:
-            reader.persistent_load = persistent_load or _no_storage
-            return reader.load()
+        def start() -> tuple[legacy.Load, legacy.Position]:
+            reader = Unpickler(data, allowed(), _no_storage, encoding)
 
-        return legacy.read(self.source, next_pickle, lambda: reader.at, self.restore)
+            def next_pickle(persistent_load: Callable[[Any], Any] | None) -> Any:
+                reader.persistent_load = persistent_load or _no_storage
+                return reader.load()
+
+            return next_pickle, lambda: reader.at
+
+        return legacy.read(self.source, start, self.restore)
 
     def result_by(self, module: Any, encoding: str) -> Any:
         """The object, read by another unpickler, which runs what the file asks for."""
@@ -199,16 +203,21 @@ class _Reading:
                 self.restore,
                 self.mapped,
             )
-        data, at = self.source.bytes_at(0, self.source.size), 0
+        data = self.source.bytes_at(0, self.source.size)
 
-        def next_pickle(persistent_load: Callable[[Any], Any] | None) -> Any:
-            nonlocal at
-            loader = persistent_load or _no_storage
-            found, size = unpickled_by(module, data[at:], loader, encoding)
-            at += size
-            return found
+        def start() -> tuple[legacy.Load, legacy.Position]:
+            at = 0
 
-        return legacy.read(self.source, next_pickle, lambda: at, self.restore)
+            def next_pickle(persistent_load: Callable[[Any], Any] | None) -> Any:
+                nonlocal at
+                loader = persistent_load or _no_storage
+                found, size = unpickled_by(module, data[at:], loader, encoding)
+                at += size
+                return found
+
+            return next_pickle, lambda: at
+
+        return legacy.read(self.source, start, self.restore)
 
 
 def _no_storage(given: Any) -> Any:

@@ -25,6 +25,8 @@ _PROTOCOL = 1001
 
 Load = Callable[[Callable[[Any], Any] | None], Any]
 """Gives the next pickle of the file; with what gives storages for persistent ids."""
+Position = Callable[[], int]
+"""Tells where the pickle that was read last ends."""
 
 
 class _Storages:
@@ -55,21 +57,30 @@ class _Storages:
         self.found[key] = cls, here, self._restore(here, location)
 
 
-def read(source: FileSource, load: Load, position: Callable[[], int], restore: Restore) -> Any:
-    """The object of a file, whose pickles `load` gives and which end at `position()`."""
-    magic, protocol, system = load(None), load(None), load(None)
-    if magic != MAGIC or protocol != _PROTOCOL or type(system) is not dict:
-        raise LoadError("the file is no checkpoint of PyTorch: its first words are others")
+def read(source: FileSource, start: Callable[[], tuple[Load, Position]], restore: Restore) -> Any:
+    """The object of a file. `start` begins to read its pickles, and tells where they end.
+
+    They are read twice: tensors that are to be read conjugated or negated are made of the bytes of
+    their storages, and which of these there are, and where, is known behind the pickles alone.
+    """
     storages = _Storages(source.size, restore)
-    found, keys = load(storages.persistent_load), load(None)
+    _, keys, system, at = _pickles(storages, *start())
     fits = type(keys) is list and all(type(key) is str for key in keys)
     if not fits or sorted(storages.found) != sorted(keys):
         raise LoadError("the file does not hold the storages that it speaks of: it is damaged")
     order = "little" if system.get("little_endian", True) else "big"
-    at = position()
     for key in keys:
         at = _fill(source, at, *storages.found[key], order != sys.byteorder)
-    return found
+    return _pickles(storages, *start())[0]
+
+
+def _pickles(storages: _Storages, load: Load, position: Position) -> tuple[Any, Any, Any, int]:
+    """The object, the names of its storages, facts of the system, and where the pickles end."""
+    magic, protocol, system = load(None), load(None), load(None)
+    if magic != MAGIC or protocol != _PROTOCOL or type(system) is not dict:
+        raise LoadError("the file is no checkpoint of PyTorch: its first words are others")
+    found = load(storages.persistent_load)
+    return found, load(None), system, position()
 
 
 def _fill(

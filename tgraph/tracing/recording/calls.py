@@ -56,7 +56,7 @@ class Calls(Stores):
             elif function is os.getenv and arguments:
                 self._environment(arguments[0])
             elif is_constant_code(function.__code__):
-                self._check_world(function)
+                self._check_world(function, arguments)
                 self._hand_over(arguments, is_of_tgraph(function.__module__))
             return function
         if kind is CACHED:
@@ -78,7 +78,7 @@ class Calls(Stores):
         elif path is not None and callable(function):
             self.implicit_call(function, path)
         self.arm(function)
-        self._check_world(function)
+        self._check_world(function, arguments)
         if is_constant_class(kind):
             self._hand_over(arguments, is_of_tgraph(kind.__module__))
         return function
@@ -105,10 +105,11 @@ class Calls(Stores):
     def _can_be_held(self, value: Any) -> bool:
         return is_static(value) or self.is_outside(value) or id(value) in self.names
 
-    def _check_world(self, function: Any) -> None:
+    def _check_world(self, function: Any, arguments: tuple[Any, ...] | None = None) -> None:
+        """See `world.check`; `arguments` where it is certain that the function is called."""
         owner = getattr(function, "__self__", None)
         outside = owner is None or id(owner) in self._paths or world.is_shared_generator(owner)
-        world.check(function, made_inside=not outside)
+        world.check(function, arguments, made_inside=not outside)
 
     def implicit_call(self, value: Any, path: str) -> None:
         kind = type(value)
@@ -128,7 +129,7 @@ class Calls(Stores):
             is_one = arguments and function.__name__ in ITEM_METHODS
             self._environment(arguments[0] if is_one else None)
         elif is_constant_code(function.__code__):
-            self._check_world(method)
+            self._check_world(method, arguments)
             ours = is_of_tgraph(function.__module__)
             if ours and not is_a(owner, type):
                 self.arm(owner)
@@ -142,7 +143,7 @@ class Calls(Stores):
         if special is not None:
             replaced = special(self, arguments)
             return function if replaced is None else replaced
-        self._check_world(function)
+        self._check_world(function, arguments)
         if is_getter(function):
             self.record(function(), function, "()", f"{function.__name__}()")
         owner = getattr(function, "__self__", None)
@@ -242,7 +243,7 @@ class Calls(Stores):
         for name in ("__new__", "__init__"):
             self._class_read(class_, name)
         if is_constant_class(class_):
-            self._check_world(class_)
+            self._check_world(class_, arguments)
             for each in arguments:
                 if is_iterator(each) and id(each) in self._paths:
                     self._refuse_iterator(self._paths[id(each)])

@@ -112,7 +112,10 @@ class _CallUnpacked:
             return operands[0]
         recorder.look(operands[1])
         given = operands[1] if is_a(operands[1], (tuple, list)) else ()
-        return recorder.call(operands[0], tuple(given))
+        keywords = [
+            each for named in operands[2:] if type(named) is dict for each in named.values()
+        ]
+        return recorder.call(operands[0], (*given, *keywords))
 
 
 class _Noted:

@@ -44,7 +44,7 @@ class Hooks(NamedTuple):
     identical: Any  # (object, other) -> bool
     differs: Any  # (object, other) -> bool
     call: Any  # (callable, *arguments) -> what is called instead
-    call_unpacked: Any  # (callable, arguments) -> what is called instead
+    call_unpacked: Any  # (callable, arguments, keywords if any) -> what is called instead
     look: Any  # a value all of which may be read
     look_at_each: Any  # several of them
     update: Any  # (value, other) of += or |=
@@ -277,7 +277,9 @@ class _Writer:
         if name == "CALL_FUNCTION_EX":
             above = 1 if sys.version_info >= (3, 14) else arg & 1
             callable_ = above + (3 if _CALLABLE_IS_LOWEST else 2)
-            self.called(self.hooks.call_unpacked, callable_, [above + 1])
+            self.called(
+                self.hooks.call_unpacked, callable_, [above + 1, 1] if arg & 1 else [1 + above]
+            )
             return
         before = [all_[at].name for at in range(max(number - 2, 0), number)]
         if (name == "CALL" and before and before[-1] in ("PRECALL", "KW_NAMES")) or (

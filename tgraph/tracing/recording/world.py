@@ -1,8 +1,8 @@
-"""What a traced function cannot ask the world for without a word: randomness, the clock, files.
+"""What a traced function cannot ask the world for: what is something else each time.
 
 Such a call would be made once, while the function is traced, and its result be fixed in the plan.
-Random numbers of others are refused; the clock, files and other processes are warned of, once per
-line.
+Random numbers of others, generators without a seed, the clock and names of temporary files are
+refused. What is the same most often, files and other processes, is warned of, once per line.
 """
 
 from __future__ import annotations
@@ -28,13 +28,20 @@ class TraceWarning(UserWarning):
 
 _RANDOM = frozenset({
     "random", "numpy.random", "numpy.random.mtrand", "numpy.random._generator",
-    "numpy.random._mt19937", "numpy.random._pcg64", "secrets", "uuid", "cupy.random",
+    "numpy.random._mt19937", "numpy.random._pcg64", "numpy.random._philox",
+    "numpy.random._sfc64", "numpy.random.bit_generator", "secrets", "uuid", "cupy.random",
     "cupy.random._generator", "cupy.random._sample", "cupy.random._distributions",
 })  # fmt: skip
 _CLOCK = frozenset({
     "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
-    "process_time", "process_time_ns", "thread_time", "thread_time_ns", "sleep", "localtime",
-    "gmtime", "ctime", "asctime", "strftime", "now", "utcnow", "today",
+    "process_time", "process_time_ns", "thread_time", "thread_time_ns", "now", "utcnow", "today",
+    "clock_gettime", "clock_gettime_ns",
+})  # fmt: skip
+_CLOCK_UNLESS_GIVEN = {"localtime": 1, "gmtime": 1, "ctime": 1, "asctime": 1, "strftime": 2}
+"""Functions that read the clock where they are called with fewer arguments."""
+_TEMPORARY = frozenset({
+    "mkdtemp", "mkstemp", "mktemp", "NamedTemporaryFile", "TemporaryFile", "TemporaryDirectory",
+    "SpooledTemporaryFile",
 })  # fmt: skip
 _FILES = {
     "io": ("open", "read", "readline", "readlines", "open_code"),
@@ -42,25 +49,37 @@ _FILES = {
     "builtins": ("open", "input"),
     "pathlib": ("open", "read_text", "read_bytes", "exists", "is_file", "stat", "iterdir", "glob"),
     "numpy": ("load", "loadtxt", "fromfile", "genfromtxt", "memmap"),
-    "os": ("listdir", "stat", "getcwd", "urandom", "getpid", "popen", "system", "scandir", "walk"),
-    "posix": ("listdir", "stat", "getcwd", "urandom", "getpid", "system", "scandir"),
+    "os": ("listdir", "stat", "getcwd", "getpid", "popen", "system", "scandir", "walk"),
+    "posix": ("listdir", "stat", "getcwd", "getpid", "system", "scandir"),
     "genericpath": ("exists", "isfile", "isdir", "getmtime", "getsize"),
     "subprocess": ("run", "check_output", "call", "check_call", "Popen"),
     "tgraph.files": ("load",),
 }
 
 
-def check(function: Any, made_inside: bool = False) -> None:
+def check(
+    function: Any, arguments: tuple[Any, ...] | None = None, made_inside: bool = False
+) -> None:
     """TraceError or a warning where calling `function` asks the world.
 
-    `made_inside`: the object whose method it is was made by the traced function itself.
+    `arguments`: what it is called with, None where others may call it. `made_inside`: the object
+    whose method it is was made by the traced function itself.
     """
     module, name = _module_of(function), getattr(function, "__name__", "")
     if module in _RANDOM:
-        if not made_inside and not _is_seeded_maker(function, name):
-            _refuse(function, name)
+        if _makes_generator(function, name):
+            if arguments is not None and not _has_seed(name, arguments):
+                _refuse(f"makes a generator of random numbers without a seed, by {name}()", name)
+        elif not made_inside:
+            _refuse(f"draws random numbers by {name}()", name)
+    elif name == "urandom" and module in ("os", "posix"):
+        _refuse(f"draws random numbers by {name}()", name)
+    elif module == "tempfile" and name in _TEMPORARY:
+        _refuse(f"makes a temporary file by {name}()", name)
     elif module in ("time", "datetime"):
-        if name in _CLOCK:
+        if name in _CLOCK or len(arguments or ()) < _CLOCK_UNLESS_GIVEN.get(name, 0):
+            _refuse(f"reads the clock by {name}()", name)
+        elif name == "sleep":
             _warn(name, "what it gives is fixed in the plan")
     elif name in _FILES.get(module, ()):
         _warn(name, "what it gives is fixed in the plan")
@@ -77,16 +96,21 @@ def _module_of(function: Any) -> str:
     return ""
 
 
-def _is_seeded_maker(function: Any, name: str) -> bool:
-    """A class or function that makes a generator: what is drawn from it tells."""
-    return isinstance(function, type) or name in ("default_rng", "Generator", "UUID")
+def _makes_generator(function: Any, name: str) -> bool:
+    """Whether it makes a generator of a seed, or a number of a text, as UUID does."""
+    return isinstance(function, type) or name == "default_rng"
 
 
-def _refuse(function: Any, name: str) -> None:
+def _has_seed(name: str, arguments: tuple[Any, ...]) -> bool:
+    return name != "SystemRandom" and any(each is not None for each in arguments)
+
+
+def _refuse(what: str, name: str) -> None:
+    way = "make tensors by tg.rand, tg.randn, tg.randint or the like" if "random" in what else ""
     raise TraceError(
-        f"a compiled function draws random numbers by {name}(), at {user_site()}: they would be "
-        "the same ones at every call. Use tg.rand, tg.randn, tg.randint or the like, or draw "
-        "outside and pass the numbers as arguments."
+        f"a compiled function {what}, at {user_site()}: the result would be the same one at every "
+        f"call. Call {name}() outside and pass its result as an argument, give it to tg.host(), "
+        f"which calls it each time{', or ' + way if way else ''}."
     )
 
 
