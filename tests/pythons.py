@@ -27,7 +27,10 @@ ROOT = Path(__file__).parent.parent
 VERSIONS = ("3.12", "3.13")
 OLDEST = "3.12"
 """The version whose environment has the oldest packages that are allowed."""
-NEEDED = ("pytest", "pytest-xdist", "hypothesis", "ruff", "graphviz", "graphviz-pure")
+NEEDED = (
+    "pytest", "pytest-xdist", "hypothesis", "ruff", "graphviz", "graphviz-pure", "array-api-strict",
+    "pillow",
+)  # fmt: skip
 """What the chosen tests need of the packages for development."""
 
 SELECTION = [
