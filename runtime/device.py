@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from functools import cache
+from typing import Any
 
 from .records import record
 
@@ -37,11 +38,12 @@ class Device:
                 f"device() expected a name such as 'cuda:0', a number or a device, got "
                 f"{type(self.type).__name__}"
             )
-        if isinstance(self.type, Device):
+        given: Any = self.type
+        if isinstance(given, Device):
             if self.index is not None:
-                raise TypeError(f"device() got an index besides the device {self.type}")
-            object.__setattr__(self, "index", self.type.index)
-            object.__setattr__(self, "type", self.type.type)
+                raise TypeError(f"device() got an index besides the device {given}")
+            object.__setattr__(self, "index", given.index)
+            object.__setattr__(self, "type", given.type)
         kind, colon, index = str(self.type).partition(":")
         if kind not in _KINDS or (colon and (self.index is not None or not index.isdigit())):
             raise RuntimeError(

@@ -239,9 +239,11 @@ def test_compiled_special_values_are_those_of_eager_code(dtype: Any) -> None:
 
     x = tg.tensor(grid)
     for name, found, wanted in zip(names.split(), tg.compile(every)(x), every(x), strict=True):
-        for a, b in zip(*(tg.view_as_real(each).unbind(-1) for each in (found, wanted))):
+        pairs = [*zip(*(tg.view_as_real(each).unbind(-1) for each in (found, wanted)))]
+        for (a, b), (_, other) in (pairs, pairs[::-1]):
             assert (a.isnan() == b.isnan()).all(), (name, grid[(a.isnan() != b.isnan()).numpy()])
-            special = b.isinf() | (b == 0)
+            # Infinities beside a NaN have no sign in C99, and NumPy's change with its version.
+            special = (b.isinf() & ~(other.isnan() & a.isinf())) | (b == 0)
             same = b.isnan() | ((a == b) & (a.signbit() == b.signbit())) | ~special
             assert same.all(), (name, grid[~same.numpy()], found[~same], wanted[~same])
 

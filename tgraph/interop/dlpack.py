@@ -67,9 +67,10 @@ def dlpack(
     >>> import numpy as np
     >>> import tgraph as tg
     >>> x = tg.zeros(3)
-    >>> np.from_dlpack(x)[1] = 5.0
-    >>> x
-    tensor([0., 5., 0.])
+    >>> shown = np.from_dlpack(x)
+    >>> x[1] = 5.0
+    >>> shown
+    array([0., 5., 0.], dtype=float32)
     """
     if settled(self)._requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")

@@ -15,6 +15,8 @@ def as_dtype(dtype: Any) -> DType | None:
     """A DType, or what Python and NumPy have in its place: `float` is float64, as in PyTorch."""
     if dtype is None or isinstance(dtype, DType):
         return dtype
+    if isinstance(dtype, Tensor):
+        raise TypeError(f"expected a dtype, got a tensor of type {dtype._type}")
     return from_numpy_dtype(dtype)
 
 
