@@ -18,6 +18,7 @@ _KINDS = ("cpu", "cuda", "meta")
 class Device:
     """A place where tensors live, such as `cpu` or `cuda:0`; RuntimeError for unknown names.
 
+    `type` is such a name, or a device, of which it is the same one again.
     `cpu:1`, `cpu:2` and so on are devices of their own on the CPU's hardware, and `cpu:0` is the
     CPU itself. Tensors on `meta` have shapes and dtypes, but no elements. As a context manager it
     is the device on which tensors are made that are given none.

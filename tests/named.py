@@ -1,8 +1,8 @@
 """What `-k` does not name is not collected: to make 27,000 tests takes longer than to run a few.
 
-A file is left alone where the words of `-k` stand neither in its path nor in
-its text, less the bodies of its functions, nor in the helpers that it makes its rows with. Of the
-others, only those rows become tests that `-k` names. `test_named.py` holds all tests to this.
+A file is left alone where the words of `-k` stand neither in its path nor in its text, less the
+bodies of its functions, nor in the helpers that it makes its rows with. Of the others, only those
+rows become tests that `-k` names. `test_named.py` holds all tests to this.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class OnlyNamed:
         self.expression = Expression.compile(words)
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        is_test = collection_path.match("test_*.py")
+        is_test = collection_path.match("test_*.py") and collection_path.is_relative_to(ROOT)
         return True if is_test and not may_name(collection_path, self.expression) else None
 
     @pytest.hookimpl(wrapper=True)

@@ -86,9 +86,22 @@ def test_what_is_something_else_each_time_is_refused(name):
     assert line_of(CHANGES[name]) in str(error.value) and "tg.host()" in str(error.value)
 
 
-def test_times_that_are_given_are_what_they_are():
-    function = tg.compile(lambda x: x * time.gmtime(61).tm_sec + len(time.strftime("%H", (0,) * 9)))
-    assert function(X).tolist() == [3.0, 4.0]
+NOON = datetime.datetime(2020, 1, 2, 12, 30)
+GIVEN = {
+    "gmtime": lambda x: x * time.gmtime(61).tm_sec,
+    "gmtime as a callback": lambda x: x * next(map(time.gmtime, [61])).tm_sec,
+    "strftime": lambda x: x * len(time.strftime("%H", (0,) * 9)),
+    "strftime of a date": lambda x: x * int(NOON.strftime("%M")),
+    "ctime of a date": lambda x: x * len(NOON.ctime()),
+    "time of a date": lambda x: x * NOON.time().minute,
+    "a time": lambda x: x * datetime.time(12, 30).minute,
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_times_that_are_given_are_what_they_are(name):
+    function = tg.compile(GIVEN[name])
+    assert function(X).tolist() == GIVEN[name](X).tolist()
 
 
 ASKS = {

@@ -34,11 +34,11 @@ _RANDOM = frozenset({
 })  # fmt: skip
 _CLOCK = frozenset({
     "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
-    "process_time", "process_time_ns", "thread_time", "thread_time_ns", "now", "utcnow", "today",
-    "clock_gettime", "clock_gettime_ns",
+    "process_time", "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime",
+    "clock_gettime_ns",
 })  # fmt: skip
 _CLOCK_UNLESS_GIVEN = {"localtime": 1, "gmtime": 1, "ctime": 1, "asctime": 1, "strftime": 2}
-"""Functions that read the clock where they are called with fewer arguments."""
+"""Functions of `time` that read the clock where they are called with fewer arguments."""
 _TEMPORARY = frozenset({
     "mkdtemp", "mkstemp", "mktemp", "NamedTemporaryFile", "TemporaryFile", "TemporaryDirectory",
     "SpooledTemporaryFile",
@@ -54,6 +54,7 @@ _FILES = {
     "genericpath": ("exists", "isfile", "isdir", "getmtime", "getsize"),
     "subprocess": ("run", "check_output", "call", "check_call", "Popen"),
     "tgraph.files": ("load",),
+    "time": ("sleep",),
 }
 
 
@@ -76,11 +77,8 @@ def check(
         _refuse(f"draws random numbers by {name}()", name)
     elif module == "tempfile" and name in _TEMPORARY:
         _refuse(f"makes a temporary file by {name}()", name)
-    elif module in ("time", "datetime"):
-        if name in _CLOCK or len(arguments or ()) < _CLOCK_UNLESS_GIVEN.get(name, 0):
-            _refuse(f"reads the clock by {name}()", name)
-        elif name == "sleep":
-            _warn(name, "what it gives is fixed in the plan")
+    elif _reads_clock(module, name, arguments):
+        _refuse(f"reads the clock by {name}()", name)
     elif name in _FILES.get(module, ()):
         _warn(name, "what it gives is fixed in the plan")
 
@@ -94,6 +92,13 @@ def _module_of(function: Any) -> str:
         kind = owner if issubclass(type(owner), type) else type(owner)
         return str(kind.__module__)
     return ""
+
+
+def _reads_clock(module: str, name: str, arguments: tuple[Any, ...] | None) -> bool:
+    if module == "datetime":  # others of its functions are of a time that is given
+        return name in ("now", "utcnow", "today")
+    fewest = _CLOCK_UNLESS_GIVEN.get(name, 0) if arguments is not None else 0
+    return module == "time" and (name in _CLOCK or len(arguments or ()) < fewest)
 
 
 def _makes_generator(function: Any, name: str) -> bool:
