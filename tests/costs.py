@@ -21,15 +21,16 @@ from pathlib import Path
 import pytest
 import sampling
 
-SECONDS = 0.3
+SECONDS = 0.2
 """So long a test function may take and run whole; one that takes 100 times as long has 10 parts."""
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    before = _processor_time()
+    before, asked = _processor_time(), sampling.asked
     yield
-    _costs[sampling.function_of(item)] += _processor_time() - before
+    if sampling.asked == asked and not sampling.has_part(item):
+        _costs[sampling.function_of(item)] += _processor_time() - before
 
 
 def pytest_sessionfinish() -> None:

@@ -62,22 +62,29 @@ def configure(config: pytest.Config) -> None:
     whole = whole or (named and "TGRAPH_TURN" not in os.environ)
 
 
+asked = 0
+"""How often `rotating` was called: a test that does takes its part by itself."""
+
+
 class Part(list[T]):
     """The rows of a table whose turn it is."""
 
 
 def rotating(rows: Iterable[T], parts: int) -> Part[T]:
     """This turn's part of `rows`: every `parts`-th row, beginning with another one at each turn."""
+    global asked
+    asked += 1
     if not 1 <= parts <= MOST_PARTS:
         raise ValueError(f"rotating(): expected 1 to {MOST_PARTS} parts, got {parts}")
-    return seldom(rows, parts)
-
-
-def seldom(rows: Iterable[T], parts: int) -> Part[T]:
-    """`rotating` for any number of parts: of tables that another run has whole, as one on a GPU."""
     every = Part(rows)
     parts = 1 if whole else min(parts, len(every))
     return Part(every[TURN % parts :: parts]) if every else every
+
+
+def has_part(item: pytest.Item) -> bool:
+    """Whether a test is one of the rows that `rotating` gave."""
+    marks = item.iter_markers("parametrize")
+    return any(isinstance(each, Part) for mark in marks for each in mark.args)
 
 
 def first_seed(count: int) -> int:
@@ -110,8 +117,7 @@ def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     of_functions: dict[str, list[pytest.Item]] = defaultdict(list)
     slow: list[pytest.Item] = []
     for item in items:
-        marks = item.iter_markers("parametrize")
-        if any(isinstance(each, Part) for mark in marks for each in mark.args):
+        if has_part(item):
             continue  # parts of a part would never come all
         if item.get_closest_marker("slow"):
             slow.append(item)

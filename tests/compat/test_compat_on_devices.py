@@ -1,7 +1,6 @@
 """The sample of PyTorch's cases, and malformed calls of it, with all tensors on a CUDA device.
 
-What PyTorch gives for them on the CPU, tgraph gives on the device. A device runs all; the stand-in
-for one, which compiles kernels for long, runs few, and of complex numbers more.
+What PyTorch gives for them on the CPU, tgraph gives on the device.
 """
 
 from __future__ import annotations
@@ -12,32 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sampling import seldom
-from tgraph.runtime.cuda import backend
 
 from tools.conformance.malformed import cases, forms_of, ours, table
 from tools.conformance.replay import Record, replay
 from tools.conformance.sample import read
-from tools.conformance.values import outcome, tensors_of
+from tools.conformance.values import outcome
 
 pytest_plugins = ["cuda_tools.device"]
 
 DATA = Path(__file__).parent / "data"
-IS_REAL = backend.why_unavailable() is None
 MOST = 15
 """So many cases are a test: some compile for a second each."""
 
 
-def parts(rows: Sequence[Any], step: int) -> list[Sequence[Any]]:
-    """All rows on a device, else every `step`-th, others at each turn; neighbours are apart."""
-    rows = rows if IS_REAL else seldom(rows, step)
+def parts(rows: Sequence[Any]) -> list[Sequence[Any]]:
+    """Neighbours are apart."""
     count = -(-len(rows) // MOST)
     return [rows[at::count] for at in range(count)]
-
-
-def is_complex(record: Record) -> bool:
-    tensors = tensors_of([record.given, record.wanted])
-    return any(each.dtype.startswith("complex") for each in tensors)
 
 
 def names_the_cpu(record: Record) -> bool:
@@ -45,15 +35,10 @@ def names_the_cpu(record: Record) -> bool:
 
 
 RECORDS = [each for each in read(DATA / "conformance.npz") if not names_the_cpu(each)]
-COMPLEX = [each for each in RECORDS if is_complex(each)]
-OTHERS = [each for each in RECORDS if not is_complex(each)]
-EAGER = [*parts(COMPLEX, 3), *parts(OTHERS, 80)]
-COMPILED = [
-    *parts([each for each in COMPLEX if "error" not in each.wanted], 6),
-    *parts([each for each in OTHERS if "error" not in each.wanted], 200),
-]
+COMPILED = parts([each for each in RECORDS if "error" not in each.wanted])
+EAGER = parts(RECORDS)
 LINES = table(DATA / "malformed.txt")
-MALFORMED = parts([record for key, record in cases(DATA / "conformance.npz") if key in LINES], 60)
+MALFORMED = parts([record for key, record in cases(DATA / "conformance.npz") if key in LINES])
 
 
 @pytest.mark.parametrize("part", range(len(EAGER)))

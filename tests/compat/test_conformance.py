@@ -9,15 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sampling import rotating
 
 from tools.conformance.replay import Record, replay
 from tools.conformance.sample import read
 from tools.conformance.values import outcome
 
 RECORDS = list(read(Path(__file__).parent / "data" / "conformance.npz"))
-PARTS = 4
-"""How many tests the eager cases are divided among."""
+PARTS = 20
+"""How many tests the cases are divided among."""
 OF_VALUES = {"tensor_split", "allclose", "equal", "item", "bincount", "narrow"}
 """Operations that give or take Python's values, which compiled code does not know."""
 NOT_TRACED = {"LBFGS", "resize_", "nn.functional.one_hot"}
@@ -40,17 +39,16 @@ def _differences(records: list[Record], compiled: bool) -> list[str]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_pytorch_gave(part: int) -> None:
     """Values, gradients, state keys, names of modules, and which error is raised."""
-    records = rotating(RECORDS, 6)[part::PARTS]  # `make conformance` runs all
-    assert not (wrong := _differences(records, False)), "\n".join(wrong)
+    assert not (wrong := _differences(RECORDS[part::PARTS], False)), "\n".join(wrong)
 
 
-@pytest.mark.parametrize("family", ["modules", "optimizers", "operations"])
-def test_what_pytorch_gave_compiled(family: str) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_pytorch_gave_compiled(part: int) -> None:
     records = [
-        each for each in RECORDS
-        if each.family == family and "error" not in each.wanted and each.name not in OF_VALUES
+        each for each in RECORDS[part::PARTS]
+        if "error" not in each.wanted and each.name not in OF_VALUES
     ]  # fmt: skip
-    assert not (wrong := _differences(rotating(records, 10), True)), "\n".join(wrong)
+    assert not (wrong := _differences(records, True)), "\n".join(wrong)
 
 
 def test_what_differs_is_few_and_has_its_reason() -> None:
