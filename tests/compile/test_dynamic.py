@@ -356,6 +356,7 @@ FIXED = {
     "range": (lambda x: sum(x[i].sum() for i in range(x.shape[0])), "__index__"),
     "float": (lambda x: x * float(x.shape[0]), "__float__"),
     "text": (lambda x: (x, f"{x.shape[0]}"), "__format__"),
+    "the text of a shape": (lambda x: (x, f"{x.shape}"), "__repr__"),
     "a table": (lambda x: x * TABLE.get(x.shape[0], 0.0), "a look-up"),
     "NumPy": (lambda x: x + tg.from_numpy(np.ones(x.shape, np.float32)), "__index__"),
 }

@@ -7,11 +7,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import CodeType
 from typing import Any, NoReturn
 
 from ..compiler.ir import Graph, TensorType, dim
 from ..compiler.ir.dim import Dim, SizeGuard, Sizes, SizeScope, SymInt, is_open
 from ..core.provenance import is_internal, user_site
+from ..core.tensor import Size
 from ..core.trace_state import Source, TraceError
 from ..core.traced_float import Specialize
 from ..core.traced_number import FixedNumber, NumberExpression, OpenNumber, TracedNumber
@@ -186,10 +188,16 @@ class OpenSizes(SizeScope):
 def _is_asked_by_us() -> bool:
     """Whether it is not for the user, or for hooks in the user's code, that something is asked."""
     frame = sys._getframe(2)
-    while frame.f_code.co_filename in ("<string>", dim.__file__) and frame.f_back is not None:
-        frame = frame.f_back  # a written method, such as those of records
+    while _passes_on(frame.f_code) and frame.f_back is not None:
+        frame = frame.f_back
     file = frame.f_code.co_filename
     return is_internal(file) and not file.startswith(_RECORDING)
+
+
+def _passes_on(code: CodeType) -> bool:
+    """Whether code asks for its caller: a written method, such as those of records, and the text of
+    a shape."""
+    return code.co_filename in ("<string>", dim.__file__) or code is Size.__repr__.__code__
 
 
 def _key(each: Dim) -> int:
