@@ -117,6 +117,12 @@ def writes_meet(written: Sequence[Array], read: Sequence[Array]) -> bool:
     return False
 
 
+def address_of(array: Array) -> int:
+    """Where the first element of an array lies."""
+    found = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+    return int(found)
+
+
 def contiguous(array: Array) -> Array:
     """The array, or a copy of it that is contiguous."""
     return array if array.flags.c_contiguous else copy_of(array)

@@ -14,6 +14,7 @@ from numpy.lib.array_utils import byte_bounds
 from ..compiler.ir import TensorType, promotion
 from ..core.dispatch import edge_of, settled
 from ..core.inplace import detach_, set_data, take_history
+from ..core.overlap import origin_of
 from ..core.provenance import user_site
 from ..core.record import Edge, Record
 from ..core.state import state
@@ -254,6 +255,7 @@ HELPERS: dict[str, Any] = {
     "wrap": wrap,
     "set_data": set_data,
     "settled": settled,
+    "origin_of": origin_of,
     "same_static": same_static,
     "same_elements": same_elements,
     "same_content": same_content,

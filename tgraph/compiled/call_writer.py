@@ -170,6 +170,9 @@ class CallWriter:
         else:
             conditions.append(f"{value}.strides == {leaf._value.strides}")
         self._miss_unless(*conditions)
+        if position in self.call.origins:
+            origin = self.text.const(self.call.origins[position])
+            self._miss_unless(f"origin_of({name}) == {origin}")
         for attribute, read in self.call.attributes.get(position, {}).items():
             if attribute == EVERY:
                 self._miss_unless(f"not {name}.__dict__")

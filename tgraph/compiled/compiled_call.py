@@ -9,6 +9,7 @@ from typing import Any
 
 from ..compiler.ir import Node, TensorType, effect_of, promotion
 from ..core.dispatch import settled
+from ..core.overlap import origin_of
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.trace_state import Source
@@ -241,6 +242,9 @@ class CompiledCall:
         if not isinstance(leaf, Tensor):
             return f"argument `{name}` is no tensor any more: {brief(leaf)}"
         reason = before.reason(name, settled(leaf)) or self._attribute_reason(position, leaf)
+        origin = self.call.origins.get(position)
+        if reason is None and origin is not None and origin_of(leaf) != origin:
+            return f"`{name}` lies elsewhere in memory: {origin} -> {origin_of(leaf)}"
         return reason or self._identity_reason(position, leaves)
 
     def _attribute_reason(self, position: int, leaf: Tensor) -> str | None:

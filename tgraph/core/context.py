@@ -17,6 +17,7 @@ from ..compiler.ir import Node, Primitive, TensorType
 from ..compiler.ir import primitives as p
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType
+from .overlap import Origin
 from .provenance import Site
 from .state import state
 from .tensor import Tensor
@@ -144,6 +145,14 @@ class Context:
         Values only: the caller keeps versions and history (see `inplace.assign`).
         """
         raise NotImplementedError
+
+    def origin_of(self, root: Tensor) -> Origin:
+        """Where a tensor that is no view in this context lies in the storage that others share."""
+        return Origin(0, root._type.nbytes, False)
+
+    def base_of(self, root: Tensor) -> Tensor | None:
+        """What a tensor that is no view in this context is a view of, outside."""
+        return None
 
     def memory_of(self, tensor: Tensor) -> Any:
         """The array that shows what a write of `tensor` overwrites; None where there is none."""

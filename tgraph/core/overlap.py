@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..compiler.ir.layouts import step_start
+from ..runtime.arrays import address_of
+from ..runtime.meta import MetaArray
 from ..runtime.records import NamedTuple
 from .tensor import Tensor, root_of, stride_step, strides_of
 
@@ -48,6 +50,30 @@ class Span(NamedTuple):
             return False
         each = zip(self.shape, self.strides, other.strides)
         return all(size == 1 or mine == its for size, mine, its in each)
+
+
+class Origin(NamedTuple):
+    """What others share the memory of a tensor: see `origin_of`."""
+
+    offset: int
+    nbytes: int
+    is_view: bool
+
+    def __str__(self) -> str:
+        kind = "a view" if self.is_view else "no view"
+        return f"{kind}, from element {self.offset} of {self.nbytes} bytes"
+
+
+def origin_of(tensor: Tensor) -> Origin:
+    """Where a tensor with memory begins in its storage, in elements, how large that is, and whether
+    the tensor shows a part of another one."""
+    root, value = root_of(tensor), tensor._value
+    offset = 0
+    if root is not tensor and value.size and not isinstance(value, MetaArray):
+        offset = (address_of(value) - address_of(root._value)) // value.itemsize
+    elif root is not tensor:
+        offset = span_of(tensor).start
+    return Origin(offset, root._type.nbytes, tensor._is_view())
 
 
 def span_of(tensor: Tensor) -> Span:

@@ -308,12 +308,16 @@ class Tensor:
 
     def _is_view(self) -> bool:
         """Whether writes in place also change the history of another tensor."""
+        if self._view is None and state.context is not None:
+            return bool(state.context.origin_of(self).is_view)
         return self._view is not None and self._view.differentiable
 
     @property
     def _base(self) -> Tensor | None:
         """What this tensor is a view of."""
         view = self._view
+        if view is None and state.context is not None:
+            return state.context.base_of(self)  # type: ignore[no-any-return]
         return view.base if view is not None and view.differentiable else None
 
     @property

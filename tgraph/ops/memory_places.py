@@ -12,14 +12,9 @@ import numpy as np
 
 from ..compiler.ir import Node
 from ..core.tensor import Tensor
+from ..runtime.arrays import address_of
 from ..runtime.device import Device
 from ..runtime.records import NamedTuple
-
-
-def address_of(array: Any) -> int:
-    """Where the first element of an array lies."""
-    found = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
-    return int(found)
 
 
 class SharedMemory(mmap.mmap):

@@ -259,11 +259,14 @@ def as_strided_scatter(
     input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Tensor:
     """A copy of `input` with `src` in the place of `as_strided(input, size, stride, ...)`."""
+    start = 0
+    if storage_offset is not None:
+        start = storage_offset - require_tensor(input, "as_strided_scatter").storage_offset()
     return _replaced(
         "as_strided_scatter",
         input,
         src,
-        lambda x: x.as_strided(size, stride, storage_offset or 0),  # type: ignore[attr-defined]
+        lambda x: x.as_strided(size, stride, start),  # type: ignore[attr-defined]
     )
 
 

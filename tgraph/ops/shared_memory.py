@@ -16,9 +16,9 @@ from ..core.dispatch import settled
 from ..core.eager_context import current_context
 from ..core.public import public
 from ..core.tensor import Tensor, intern_type, root_of, wrap
+from ..runtime.arrays import address_of
 from .memory_places import (
     SharedMemory,
-    address_of,
     mapped,
     memory_of,
 )

@@ -18,15 +18,23 @@ from ..core.devices import DeviceLike, as_device
 from ..core.dispatch import settled
 from ..core.eager_context import current_context
 from ..core.inplace import count_writes
-from ..core.overlap import span_of
+from ..core.overlap import origin_of, span_of
 from ..core.public import public
 from ..core.tensor import Tensor, root_of, storage_of
-from ..runtime.arrays import copy_elements, copy_of, module_of, place, to_host, transferred
+from ..runtime.arrays import (
+    address_of,
+    copy_elements,
+    copy_of,
+    module_of,
+    place,
+    to_host,
+    transferred,
+)
 from ..runtime.cuda.arrays import is_pinned
 from ..runtime.device import CPU, Device
 from ..runtime.dtypes import DType
 from ..runtime.meta import MetaArray
-from .memory_places import Place, address_of, memory_of, move_all, new_memory
+from .memory_places import Place, memory_of, move_all, new_memory
 
 
 class UntypedStorage:
@@ -314,13 +322,11 @@ def storage_offset(self: Tensor) -> int:
     >>> tg.zeros(2, 3)[1].storage_offset()
     3
     """
-    if current_context().tracing:
-        return span_of(self).start
-    value = _eager_value(self, "storage_offset()")
-    if not value.size:
-        return 0
-    distance = address_of(value) - address_of(_eager_value(root_of(self), "storage_offset()"))
-    return distance // self._type.dtype.itemsize
+    context = current_context()
+    if context.tracing:
+        return span_of(self).start + context.origin_of(root_of(self)).offset
+    _eager_value(self, "storage_offset()")  # refused where there is none
+    return origin_of(self).offset
 
 
 def _eager_value(tensor: Tensor, operation: str) -> Any:

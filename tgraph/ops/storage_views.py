@@ -225,15 +225,21 @@ def as_strided(
             f"strides {list(strides)}"
         )
     own = span_of(settled(input))
-    start = own.start if storage_offset is None else storage_offset
-    span = Span(start, shape, strides)
     if 0 in shape:
         return slice_axis(input.reshape(-1), 0, 0, 0).reshape(shape)
     context = current_context()
     has_no_memory = context.tracing or context.lifts
     storage = None if has_no_memory else untyped_storage(input)
-    behind = root_of(input)._type.nbytes if storage is None else storage.nbytes()
-    _check_bounds(behind, input._type.dtype, span)
+    start = own.start if storage_offset is None else storage_offset
+    if storage is not None:
+        span = Span(start, shape, strides)
+        _check_bounds(storage.nbytes(), input._type.dtype, span)
+    else:
+        root = root_of(input)
+        if storage_offset is not None:
+            start -= context.origin_of(root).offset
+        span = Span(start, shape, strides)
+        _check_shown(root, span)
     found = seen_from_base(input, span)
     if found is None:
         found = _seen_from_itself(input, own, span)
@@ -245,6 +251,21 @@ def as_strided(
             "tensor that it is a view of. Please clone() the tensor first."
         )
     return like(input, tensor_over(storage, input._type.dtype, *span))
+
+
+def _check_shown(root: Tensor, span: Span) -> None:
+    """RuntimeError for places that a tensor without memory, as an argument of a traced function,
+    does not show."""
+    last = span.start + sum((size - 1) * step for size, step in zip(span.shape, span.strides))
+    if span.start >= 0 and last < span_of(root).end and min(span.strides, default=0) >= 0:
+        return
+    origin = current_context().origin_of(root)
+    whole = Span(span.start + origin.offset, span.shape, span.strides)
+    _check_bounds(origin.nbytes, root._type.dtype, whole)
+    raise RuntimeError(
+        "as_strided: reads memory of the tensor that an argument of this compiled function is a "
+        "view of, outside of what the argument shows. Pass that tensor instead of the view."
+    )
 
 
 def _seen_from_itself(input: Tensor, own: Span, span: Span) -> Tensor | None:

@@ -11,8 +11,8 @@ from ..core.memory_format import MemoryFormat, contiguous_format
 from ..core.operands import require_tensor, result_type
 from ..core.public import public
 from ..core.tensor import InferenceStorage, Tensor, strides_of
+from ..runtime.arrays import address_of
 from .conversion import array_of
-from .memory_places import address_of
 from .movement import view
 from .storage import untyped_storage
 from .typed import STORAGES, TypedStorage

@@ -12,6 +12,7 @@ from ..core.compile_lock import COMPILE_LOCK, refuse_at_exit
 from ..core.context import use_context
 from ..core.dispatch import settled
 from ..core.eager_context import EAGER
+from ..core.overlap import Origin
 from ..core.state import state
 from ..core.tensor import Tensor
 from ..core.trace_state import Rewrite, Source, TraceAgain, TraceError, TraceInput
@@ -106,6 +107,7 @@ def record_call(
     return Call(
         trace, graph, inputs, tree, refs, effects, read, final, asked,
         [ref for ref, _ in made.values()], *derived, unread, attributes,
+        origins_of(trace),
         [*given.codes.values(), *recorder.attributes_looked_at()],
         [*filter(is_mutable, recorder.outside()), *recorder.attributes_met()], recorder.compared,
     )  # fmt: skip
@@ -115,6 +117,16 @@ def _derived(
     trace: Trace, recorder: Recorder, outputs: dict[int, Tensor], asked: dict[int, Tensor]
 ) -> tuple[dict[int, Tensor], TracedGradients | None, dict[int, str]]:
     return trace_possible_gradients(trace, recorder, outputs, asked) if outputs else ({}, None, {})
+
+
+def origins_of(trace: Trace) -> dict[int, Origin]:
+    """Positions of arguments whose place in memory was asked for -> what it was."""
+    found = ((entry.source, trace.origins.get(id(entry.handle))) for entry in trace.inputs)
+    return {
+        source.key: origin
+        for source, origin in found
+        if origin is not None and source.kind == "argument"
+    }
 
 
 def asked_of(inputs: Sequence[TraceInput]) -> dict[int, Tensor]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..compiler.ir import Graph, Node
 from ..core import pytree
+from ..core.overlap import Origin
 from ..core.tensor import Tensor, ViewStep, blank
 from ..core.trace_state import HandleState, Source, TraceInput
 from ..runtime.records import record
@@ -153,6 +154,8 @@ class Call:
     unread: list[int]
     # Position of a tensor among the leaves -> attributes of the user's that were read of it.
     attributes: dict[int, dict[str, Any]]
+    # Position of a tensor among the leaves -> where it lay in its storage, as the call asked.
+    origins: dict[int, Origin]
     # What reaches the containers among the arguments that can be written into, and attributes of
     # tensors; and those of the outside that the function met: a call gives none of these, and none
     # twice.

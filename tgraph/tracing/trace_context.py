@@ -22,9 +22,10 @@ from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import SymInt
 from ..compiler.ir.layouts import node_strides
 from ..core.context import GRAPHS
-from ..core.dispatch import apply
+from ..core.dispatch import apply, settled
 from ..core.eager_context import EAGER, array_type, raise_leaked, told_apart
 from ..core.inplace import written_through
+from ..core.overlap import Origin, origin_of
 from ..core.provenance import Site, user_site
 from ..core.state import state
 from ..core.tensor import Lifted, Tensor, blank, intern_type, unwritten, view_in, wrap
@@ -93,6 +94,7 @@ class Trace(BodyRecording):
         self.grads: dict[int, GradAccess] = {}
         # id of the private handle -> the user's tensor, while the function is traced
         self.arguments: dict[int, Tensor | None] = {}
+        self.origins: dict[int, Origin] = {}  # of private handles, whose places were asked for
         self.draws = RandomDraws(self)
         self.host_reads: list[Source] = []
         self.static_reads: list[tuple[Source, Any, str]] = []  # the last is a name for it
@@ -514,6 +516,22 @@ class Trace(BodyRecording):
         self, primitive: Primitive, source: Tensor, attrs: dict[str, Any], value: Any
     ) -> bool:
         return primitive is not p.reshape or would_alias(source, attrs["shape"])
+
+    def origin_of(self, root: Tensor) -> Origin:
+        given = self.arguments.get(id(root))
+        if given is None:
+            return super().origin_of(root)
+        found = self.origins[id(root)] = origin_of(settled(given))
+        return found
+
+    def base_of(self, root: Tensor) -> Tensor | None:
+        if self.origin_of(root).is_view:
+            raise TraceError(
+                f"`{self.name_of(root)}._base` is asked for at {user_site()}: which tensor an "
+                "argument is a view of is known only when the compiled function runs. Pass that "
+                "tensor as an argument."
+            )
+        return None
 
     def memory_of(self, tensor: Tensor) -> Any:
         given = self.arguments.get(id(tensor))
