@@ -79,7 +79,7 @@ for upper in (False, True):
            (3, 3), (3, 2))  # fmt: skip
 linalg("inv", lambda a: tg.linalg.inv(near_unit(a)), lambda a: np.linalg.inv(near_unit(a)),
        (3, 3), more=MORE)  # fmt: skip
-linalg("det", tg.linalg.det, np.linalg.det, (3, 3), more=MORE)
+linalg("det", tg.linalg.det, np.linalg.det, (3, 3), more=(*MORE, ((2, 4, 4),)))
 linalg("slogdet sign", lambda a: tg.linalg.slogdet(a).sign, lambda a: np.linalg.slogdet(a)[0],
        (2, 3, 3), more=MORE, gradient=False)  # fmt: skip
 linalg("slogdet", lambda a: tg.linalg.slogdet(a).logabsdet, lambda a: np.linalg.slogdet(a)[1],

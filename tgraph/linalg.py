@@ -12,15 +12,14 @@ from .core.keywords import publish as _publish
 from .core.keywords import with_keywords as _with_keywords
 from .core.out_argument import with_out as _with_out
 from .ops.checked_factorizations import cholesky_ex, inv_ex, solve_ex
+from .ops.determinants import det, slogdet
 from .ops.eigenvalues import eig, eigvals
 from .ops.factorizations import (
     cholesky,
-    det,
     eigh,
     eigvalsh,
     inv,
     qr,
-    slogdet,
     solve,
     solve_triangular,
     svd,

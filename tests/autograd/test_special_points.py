@@ -64,6 +64,21 @@ CASES: dict[str, tuple[Callable[..., Any], list[float], list[float]]] = {
     "logsumexp of huge": (lambda x: tg.logsumexp(x, 0), [1000.0, 1000.0], [0.5, 0.5]),
     "logsumexp of -inf": (lambda x: tg.logsumexp(x, 0), [-INF, 1.0], [0.0, 1.0]),
     "fmod at zero": (lambda x: tg.fmod(x, 2.0), [0.0, 3.0], [1.0, 1.0]),
+    "logit at and outside of its ends": (
+        tg.logit,
+        [-0.5, 0.0, 0.5, 1.0, 1.5, NAN],
+        [NAN, INF, 4.0, INF, NAN, NAN],
+    ),
+    "logit between bounds": (
+        lambda x: tg.logit(x, 0.1),
+        [-0.5, 0.05, 0.5, 1.5],
+        [0.0, 0.0, 4.0, 0.0],
+    ),
+    "margin_ranking_loss of equals": (
+        lambda x: F.margin_ranking_loss(x, tg.ones(2), tg.tensor([1.0, -1.0]), reduction="sum"),
+        [1.0, 1.0],
+        [-1.0, 1.0],
+    ),
     "floor": (tg.floor, [0.5, 1.0], [0.0, 0.0]),
 }
 
@@ -74,6 +89,29 @@ def test_gradient_at(name: str) -> None:
     x = tg.tensor(point, requires_grad=True)
     function(x).sum().backward()
     assert x.grad.tolist() == pytest.approx(expected, rel=1e-4, nan_ok=True)
+
+
+@pytest.mark.parametrize("form", ["eager", "compiled"])
+def test_ctc_loss_of_targets_that_are_too_long(form: str) -> None:
+    """Infinite with a gradient of NaN in the frames that count, or both 0, as PyTorch's."""
+    logs = tg.randn(4, 2, 5).log_softmax(-1)
+    targets, frames = tg.tensor([[1, 1, 1], [1, 2, 3]]), tg.tensor([3, 4])
+
+    def loss(x: tg.Tensor, zero: bool) -> tg.Tensor:
+        return F.ctc_loss(
+            x, targets, frames, tg.tensor([3, 3]), reduction="none", zero_infinity=zero
+        )
+
+    def gradient(x: tg.Tensor, zero: bool) -> tg.Tensor:
+        return tg.func.grad(lambda x: loss(x, zero).sum())(x)
+
+    run = tg.compile(gradient) if form == "compiled" else gradient
+    assert loss(logs, False)[0] == INF and loss(logs, True)[0] == 0
+    found = run(logs, False)
+    assert found[:3, 0].isnan().all() and found[3, 0].eq(0).all() and found[:, 1].isfinite().all()
+    zeroed = run(logs, True)
+    assert zeroed[:, 0].eq(0).all()
+    tg.testing.assert_close(zeroed[:, 1], found[:, 1])
 
 
 def test_where_does_not_leak_nan() -> None:

@@ -144,6 +144,25 @@ def test_compiled_code_raises_too(name: str) -> None:
     assert compiled(tg.eye(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
+@pytest.mark.parametrize(
+    "shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3), (2, 3, 0), (0, 2, 3)], ids=str
+)
+def test_norms_of_empty_matrices_are_those_of_pytorch(shape: tuple[int, ...]) -> None:
+    torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed")
+
+    def outcome(library: Any, order: Any, keepdim: bool) -> Any:
+        try:
+            found = library.linalg.matrix_norm(library.zeros(shape), order, keepdim=keepdim)
+        except Exception as error:
+            return type(error)
+        return tuple(found.shape), found.tolist()
+
+    for order in (1, -1, 2, -2, float("inf"), -float("inf"), "fro", "nuc"):
+        for keepdim in (False, True):
+            found, expected = outcome(tg, order, keepdim), outcome(torch, order, keepdim)
+            assert found == expected, (order, keepdim)
+
+
 def test_an_empty_constant() -> None:
     assert tg.compile(lambda: tg.linalg.det(tg.zeros(0, 0)))().item() == 1.0
 

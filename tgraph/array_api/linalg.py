@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.operands import require_tensor
 from ..core.tensor import Tensor
+from ..ops import determinants as _determinants
 from ..ops import factorizations as _f
 from ..ops import linalg as _ops
 from ..ops import matrix_functions as _matrix
@@ -80,7 +81,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 def det(x: Tensor, /) -> Tensor:
     """The determinant of each matrix."""
-    return _f.det(x)
+    return _determinants.det(x)
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
@@ -137,7 +138,7 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> Any:
 
 def slogdet(x: Tensor, /) -> Any:
     """`sign` and `logabsdet` of the determinant of each matrix."""
-    return _f.slogdet(x)
+    return _determinants.slogdet(x)
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:

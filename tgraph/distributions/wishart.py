@@ -10,8 +10,9 @@ from ..core.dtype_info import finfo
 from ..core.state import state
 from ..core.tensor import Size, Tensor
 from ..ops.creation import arange, eye
+from ..ops.determinants import slogdet
 from ..ops.elementwise import where
-from ..ops.factorizations import cholesky, slogdet, solve_triangular
+from ..ops.factorizations import cholesky, solve_triangular
 from ..ops.from_data import as_tensor
 from ..ops.movement import broadcast_shapes
 from ..ops.random import randn

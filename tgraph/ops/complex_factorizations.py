@@ -64,7 +64,7 @@ def _is_own(size: int, x: Tensor) -> Tensor:
     return c.eq(creation.eye(size, dtype=x._type.dtype.to_real(), device=x.device), 1.0)
 
 
-def _on_host(
+def on_host(
     name: str, function: Callable[..., Any], tensors: tuple[Tensor, ...], *shapes: Any
 ) -> list[Tensor]:
     """What a function of NumPy's arrays gives: results of these shapes, some with a type."""
@@ -97,7 +97,7 @@ def cholesky(A: Tensor, upper: bool, check: str) -> tuple[Tensor, Tensor]:
     batch = tuple(A._type.shape[:-2])
     name = check or "linalg.cholesky_ex"
     shapes = tuple(A._type.shape), (batch, int32)
-    found, info = _on_host(name, _CHOLESKY[check], (read,), *shapes)
+    found, info = on_host(name, _CHOLESKY[check], (read,), *shapes)
     factor = _cholesky(A, found)  # as PyTorch has it for upper factors, too
     return adjoint(factor) if upper else factor, info
 
@@ -150,7 +150,7 @@ def _cholesky_vjp(g: Tensor, out: Tensor, a: TensorType, factor: TensorType) -> 
 def solve(A: Tensor, B: Tensor, check: str) -> tuple[Tensor, Tensor]:
     """The `X` with `A @ X = B` of one batch, and LAPACK's `info`."""
     batch = tuple(A._type.shape[:-2])
-    found, info = _on_host(
+    found, info = on_host(
         check or "linalg.solve_ex", _solving(check), (A, B), tuple(B._type.shape), (batch, int32)
     )
     return _solved(A, B, found), info
@@ -205,7 +205,7 @@ def _solved_vjp(
 def lu(A: Tensor, check: str) -> tuple[Tensor, Tensor, Tensor]:
     """`L` and `U` of a square matrix in one, without history, the order of rows, and `info`."""
     shape = tuple(A._type.shape)
-    factors, order, info = _on_host(
+    factors, order, info = on_host(
         check or "linalg.lu",
         _factoring(check),
         (A,),
@@ -248,64 +248,6 @@ def _factoring(check: str) -> Callable[[Array], tuple[Array, Array, Array]]:
     return found
 
 
-# --- determinants --------------------------------------------------------------------------------
-
-
-def det(A: Tensor) -> Tensor:
-    """The determinant of each matrix."""
-    (found,) = _on_host("linalg.det", _det_on_host, (A,), tuple(A._type.shape[:-2]))
-    return _det(A, found)
-
-
-def _det_on_host(a: Array) -> tuple[Array]:
-    with np.errstate(all="ignore"):
-        return (np.asarray(np.linalg.det(a), a.dtype),)
-
-
-@composite("complex_det")
-def _det(a: Tensor, found: Tensor) -> Tensor:
-    return m.clone(found)
-
-
-@input_vjp(_det, saves=(0, OUTPUT))
-def _det_vjp(g: Tensor, out: Tensor, a: Tensor, found: TensorType) -> Tensor:
-    return _times_inverse(e.mul(g, conjugate(out)), a)
-
-
-def _times_inverse(number: Tensor, a: Tensor) -> Tensor:
-    """A number for each matrix, times the adjoint of its inverse."""
-    eye = creation.eye(a._type.shape[-1], dtype=a._type.dtype, device=a.device)
-    right = e.mul(m.unsqueeze(m.unsqueeze(number, -1), -1), eye)
-    return solve(adjoint(a), right, "")[0]
-
-
-def slogdet(A: Tensor) -> tuple[Tensor, Tensor]:
-    """The determinant by its direction, a complex number, and the logarithm of its size."""
-    (found,) = _on_host("linalg.slogdet", _slogdet_on_host, (A,), (*A._type.shape[:-2], 2))
-    both = _slogdet(A, found)
-    return m.select(both, -1, 0), real_part(m.select(both, -1, 1))
-
-
-def _slogdet_on_host(a: Array) -> tuple[Array]:
-    with np.errstate(all="ignore"):
-        sign, size = np.linalg.slogdet(a)
-    return (np.stack([sign, size], -1).astype(a.dtype),)
-
-
-@composite("complex_slogdet")
-def _slogdet(a: Tensor, found: Tensor) -> Tensor:
-    return m.clone(found)
-
-
-@input_vjp(_slogdet, saves=(0, OUTPUT))
-def _slogdet_vjp(g: Tensor, out: Tensor, a: Tensor, found: TensorType) -> Tensor:
-    """The trace of inv(a) times a change of a is what the logarithm of the determinant changes by:
-    its real part that of the size, its imaginary one an angle of the direction."""
-    of_sign, of_size = m.select(g, -1, 0), m.select(g, -1, 1)
-    turn = part(e.mul(of_sign, conjugate(m.select(out, -1, 0))), 1)
-    return _times_inverse(e.add(as_complex(part(of_size, 0), g), e.mul(turn, 1j)), a)
-
-
 # --- QR ------------------------------------------------------------------------------------------
 
 
@@ -313,7 +255,7 @@ def qr(A: Tensor, complete: bool) -> tuple[Tensor, Tensor]:
     """`Q` and `R`."""
     *batch, rows, columns = A._type.shape
     count = rows if complete else min(rows, columns)
-    q, upper = _on_host(
+    q, upper = on_host(
         "linalg.qr", _qr_complete if complete else _qr_reduced, (A,),
         (*batch, rows, count), (*batch, count, columns),
     )  # fmt: skip
@@ -372,7 +314,7 @@ def _qr_tall(g_q: Tensor, g_r: Tensor, q: Tensor, upper: Tensor) -> Tensor:
 def eigh(A: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues and vectors; the lower triangle is read."""
     *batch, size, _ = A._type.shape
-    (found,) = _on_host("linalg.eigh", _eigh_on_host, (A,), (*batch, size + 1, size))
+    (found,) = on_host("linalg.eigh", _eigh_on_host, (A,), (*batch, size + 1, size))
     both = _eigh(A, found)
     return real_part(m.select(both, -2, size)), m.narrow(both, -2, 0, size)
 
@@ -419,7 +361,7 @@ def svd(A: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
     *batch, rows, columns = A._type.shape
     count = min(rows, columns)
     left, right = (rows, columns) if full else (count, count)
-    u, s, vh = _on_host(
+    u, s, vh = on_host(
         "linalg.svd", _svd_full if full else _svd_reduced, (A,),
         (*batch, rows, left), ((*batch, count), A._type.dtype.to_real()), (*batch, right, columns),
     )  # fmt: skip

@@ -47,8 +47,8 @@ def ctc_loss(
     tensors or tuples. "mean" divides each loss by its number of labels. With `zero_infinity` what
     is too short for its labels counts for nothing.
 
-    As in PyTorch, the gradient of `log_probs` takes these for the results of a log-softmax. Where a
-    loss is infinite PyTorch's gradient is NaN, and here finite; `zero_infinity` makes both 0.
+    As in PyTorch, the gradient of `log_probs` takes these for the results of a log-softmax, and is
+    NaN where a loss is infinite; `zero_infinity` makes both 0.
 
     >>> import tgraph as tg
     >>> logs = tg.zeros(4, 1, 3).log_softmax(2)
@@ -82,8 +82,11 @@ def ctc_loss(
         longest = targets.shape[0] if known[1] is None else max(known[1], default=0)
         targets = _rows(targets, lengths, longest)
     loss = _losses(widened(log_probs), cast(targets, int64), inputs, lengths, blank)
+    is_infinite = e.eq(loss, float("inf"))
     if zero_infinity:
-        loss = e.where(e.eq(loss, float("inf")), 0, loss)
+        loss = e.where(is_infinite, 0, loss)
+    else:
+        loss = e.where(is_infinite, _without_gradient(log_probs, inputs, is_infinite), loss)
     if reduction == "mean":
         loss = e.div(loss, cast(e.clamp(lengths, min=1), loss._type.dtype))
     loss = reduced(loss, reduction)
@@ -197,7 +200,18 @@ def _ending(last: Tensor, lengths: Tensor) -> Tensor:
 
 def _of_normalized(logs: Tensor, inputs: Tensor) -> Tensor:
     """Zero, with the gradient that a log-softmax before it adds to each frame."""
-    moments = arange(logs.shape[0], device=logs.device)
-    counted = m.unsqueeze(e.lt(m.unsqueeze(moments, 1), inputs), 2)
     shares = e.exp(logs)
-    return r.sum(e.where(counted, e.sub(shares, shares.detach()), 0), (0, 2))
+    return r.sum(e.where(_counted(logs, inputs), e.sub(shares, shares.detach()), 0), (0, 2))
+
+
+@planned
+def _without_gradient(logs: Tensor, inputs: Tensor, is_infinite: Tensor) -> Tensor:
+    """Infinite, with a gradient of NaN for each frame, where `is_infinite`."""
+    total = r.sum(e.where(_counted(logs, inputs), e.exp(widened(logs)), 0), (0, 2))
+    return e.neg(e.log(e.where(is_infinite, e.mul(total, 0.0), 1.0)))
+
+
+def _counted(logs: Tensor, inputs: Tensor) -> Tensor:
+    """Which frames of each example count."""
+    moments = arange(logs.shape[0], device=logs.device)
+    return m.unsqueeze(e.lt(m.unsqueeze(moments, 1), inputs), 2)

@@ -18,17 +18,15 @@ from ..core.dispatch import apply, apply_several, detached
 from ..core.operands import require_tensor
 from ..core.return_types import linalg_eigh as Eigh
 from ..core.return_types import linalg_qr as QR
-from ..core.return_types import linalg_slogdet as Slogdet
 from ..core.return_types import linalg_svd as SVD
 from ..core.tensor import Tensor
-from ..core.vjp_rules import Attrs, Cotangents, Wanted, input_vjp, vjp
+from ..core.vjp_rules import Attrs, Cotangents, Wanted, vjp
 from ..runtime.dtypes import complex64, complex128, float32, float64
 from . import comparison as c
 from . import complex_factorizations as of_complex
 from . import creation, diagonals
 from . import elementwise as e
 from . import movement as m
-from . import reductions as r
 from .linalg import matmul
 
 # --- public -------------------------------------------------------------------------------------
@@ -125,38 +123,6 @@ def inv(A: Tensor) -> Tensor:
     """
     check_matrices("linalg.inv", A, square=True, complex_too=True)
     return _solve("linalg.inv", A, unit_matrix(A._type), "linalg.inv")[0]
-
-
-def det(A: Tensor) -> Tensor:
-    """The determinant of each matrix.
-
-    >>> import tgraph as tg
-    >>> tg.linalg.det(tg.tensor([[2.0, 1.0], [1.0, 4.0]]))
-    tensor(7.)
-    """
-    check_matrices("linalg.det", A, square=True, complex_too=True)
-    if A._type.dtype.is_complex:
-        return of_complex.det(A)
-    factors, rows, sign, _ = apply_several(p.lu, detached(A), check="")
-    return _determinant(A, factors, rows, sign)
-
-
-def slogdet(A: Tensor) -> Slogdet:
-    """The sign of each determinant, and the logarithm of its absolute value.
-
-    The sign of a complex one is a number of absolute value 1.
-
-    >>> import tgraph as tg
-    >>> tg.linalg.slogdet(tg.tensor([[2.0, 0.0], [0.0, -0.5]]))
-    tgraph.return_types.linalg_slogdet(
-    sign=tensor(-1.),
-    logabsdet=tensor(0.))
-    """
-    check_matrices("linalg.slogdet", A, square=True, complex_too=True)
-    if A._type.dtype.is_complex:
-        return Slogdet(*of_complex.slogdet(A))
-    factors, rows, sign, _ = apply_several(p.lu, detached(A), check="")
-    return Slogdet(_sign(A, factors, sign), _log_determinant(A, factors, rows))
 
 
 @with_autocast
@@ -366,46 +332,6 @@ def _solve_by_cholesky_vjp(
     return [of_factor, back if wanted[1] else None]
 
 
-# --- determinants -------------------------------------------------------------------------------
-
-
-@composite("det")
-def _determinant(a: Tensor, factors: Tensor, rows: Tensor, sign: Tensor) -> Tensor:
-    return e.mul(sign, r.prod(m.diagonal(factors, 0, -2, -1), -1))
-
-
-@input_vjp(_determinant, saves=(0, 2, 3, 1, "output"))
-def _determinant_vjp(
-    g: Tensor, out: Tensor, a: Tensor, factors: Tensor, rows: Tensor, sign: Tensor
-) -> Tensor:
-    """Jacobi's formula, by the inverse: not finite where the matrix is singular."""
-    scaled = e.mul(_as_matrix(e.mul(g, out)), unit_matrix(a._type))
-    return solve_by_factors(a, scaled, factors, rows, transpose=True)
-
-
-@composite("slogdet_sign")
-def _sign(a: Tensor, factors: Tensor, sign: Tensor) -> Tensor:
-    return e.mul(sign, r.prod(e.sign(m.diagonal(factors, 0, -2, -1)), -1))
-
-
-@input_vjp(_sign)
-def _sign_vjp(g: Tensor, out: TensorType, a: TensorType, factors: Any, sign: Any) -> Tensor:
-    return creation.zeros(a.shape, dtype=a.dtype, device=a.device)
-
-
-@composite("slogdet")
-def _log_determinant(a: Tensor, factors: Tensor, rows: Tensor) -> Tensor:
-    return r.sum(e.log(e.abs(m.diagonal(factors, 0, -2, -1))), -1)
-
-
-@input_vjp(_log_determinant, saves=(0, 1, 2))
-def _log_determinant_vjp(
-    g: Tensor, out: TensorType, a: Tensor, factors: Tensor, rows: Tensor
-) -> Tensor:
-    scaled = e.mul(_as_matrix(g), unit_matrix(a._type))
-    return solve_by_factors(a, scaled, factors, rows, transpose=True)
-
-
 # --- gradients of factorizations ----------------------------------------------------------------
 
 
@@ -516,11 +442,6 @@ def _times_transposed(x: Tensor, y: Tensor) -> Tensor:
     """A product; of columns, which fuses with what is around it."""
     is_outer = x._type.shape[-1] == 1
     return e.mul(x, transposed(y)) if is_outer else matmul(x, transposed(y))
-
-
-def _as_matrix(x: Tensor) -> Tensor:
-    """A number for each of a batch, as a matrix of one element."""
-    return m.unsqueeze(m.unsqueeze(x, -1), -1)
 
 
 def unit_matrix(type_: TensorType) -> Tensor:

@@ -201,6 +201,8 @@ def _sinc_vjp(g: Tensor, out: Tensor, x: Tensor) -> Tensor:
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), the inverse of `sigmoid`; `eps` keeps x between `eps` and 1 - `eps`.
 
+    The gradient is infinite at 0 and 1, as the result is, and NaN outside of them.
+
     >>> import tgraph as tg
     >>> tg.logit(tg.tensor([0.5, 0.75]))
     tensor([0.0000, 1.0986])
@@ -212,9 +214,18 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     return cast(_logit(wide), x._type.dtype)
 
 
+@composite("logit")
 @planned
 def _logit(x: Tensor) -> Tensor:
     return e.log(e.div(x, e.sub(1, x)))
+
+
+@input_vjp(_logit, saves=(0,))
+@planned
+def _logit_vjp(g: Tensor, out: TensorType, x: Tensor) -> Tensor:
+    """Infinite at 0 and 1, NaN outside of them."""
+    inside = e.logical_and(e.ge(x, 0), e.le(x, 1))
+    return e.div(g, e.where(inside, e.mul(x, e.sub(1, x)), math.nan))
 
 
 @public(method=True, out=True)

@@ -11,7 +11,7 @@ from ..core.return_types import svd as SVDOf
 from ..core.return_types import triangular_solve as TriangularSolve
 from ..core.tensor import Tensor
 from . import complex_factorizations as of_complex
-from . import creation, lu_factors, matrix_functions, pseudoinverse, reflections
+from . import creation, determinants, lu_factors, matrix_functions, pseudoinverse, reflections
 from . import elementwise as e
 from . import factorizations as f
 from . import movement as m
@@ -26,13 +26,13 @@ def inverse(input: Tensor) -> Tensor:
 @public(method=True)
 def det(input: Tensor) -> Tensor:
     """The determinant of each matrix: `tgraph.linalg.det`."""
-    return f.det(input)
+    return determinants.det(input)
 
 
 @public(method=True)
 def slogdet(input: Tensor) -> return_types.slogdet:
     """Sign and logarithm of each determinant: `tgraph.linalg.slogdet`."""
-    return return_types.slogdet(*f.slogdet(input))
+    return return_types.slogdet(*determinants.slogdet(input))
 
 
 @public(method=True)
@@ -45,7 +45,7 @@ def logdet(input: Tensor) -> Tensor:
     >>> tg.logdet(tg.eye(3))
     tensor(0.)
     """
-    sign, size = f.slogdet(input)
+    sign, size = determinants.slogdet(input)
     if sign._type.dtype.is_complex:
         return e.add(e.log(sign), size)
     return e.where(e.lt(sign, 0), float("nan"), size)

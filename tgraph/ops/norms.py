@@ -80,7 +80,7 @@ def _vector_norm(
     if order == 0:
         return r.sum(e.where(e.ne(x, 0), 1.0, e.sign(x)), dim, keepdim)  # with gradients of 0
     if math.isinf(order) or order < 0:
-        _check_not_empty(name, x, axes, ord)
+        _check_not_empty(name, x, axes, ord, RuntimeError)
     if math.isinf(order):
         size = e.abs(x)
         return r.amax(size, dim, keepdim) if order > 0 else r.amin(size, dim, keepdim)
@@ -111,9 +111,11 @@ def _all_or(x: Tensor, dim: Dims) -> tuple[int, ...]:
     return normalize_axes(dim, ndim)
 
 
-def _check_not_empty(name: str, x: Tensor, axes: Sequence[int], ord: Any) -> None:
+def _check_not_empty(
+    name: str, x: Tensor, axes: Sequence[int], ord: Any, error: type[Exception]
+) -> None:
     if builtins.any(x._type.shape[axis] == 0 for axis in axes):
-        raise RuntimeError(
+        raise error(
             f"{name} cannot compute the {ord} norm on an empty tensor because the operation does "
             f"not have an identity: the shape is {list(x._type.shape)}"
         )
@@ -160,7 +162,8 @@ def matrix_norm(
 
     `ord` is "fro" (of all elements as a vector), "nuc" (the sum of singular values), inf and -inf
     (the largest and the least sum of absolute values of a row), 1 and -1 (of a column), 2 and -2
-    (the largest and the least singular value).
+    (the largest and the least singular value). Norms of empty matrices are 0; negative orders raise
+    an IndexError.
 
     >>> import tgraph as tg
     >>> tg.linalg.matrix_norm(tg.tensor([[1.0, -2.0], [3.0, 4.0]]), 1)
@@ -182,11 +185,17 @@ def matrix_norm(
     if isinstance(ord, str) or abs(ord) not in (1, math.inf):
         raise RuntimeError(f"{name}: Order {ord} not supported.")
     along, across = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    _check_not_empty(name, A, (across,), ord)
+    if ord < 0:
+        _check_not_empty(name, A, (across,), ord, IndexError)
     sums = r.sum(e.abs(A), along, keepdim)
     if not keepdim and across > along:
         across -= 1
-    return (r.amax if ord > 0 else r.amin)(sums, across, keepdim)
+    return _largest(sums, across, keepdim) if ord > 0 else r.amin(sums, across, keepdim)
+
+
+def _largest(sizes: Tensor, axis: int, keepdim: bool) -> Tensor:
+    """The largest of what is not negative: 0 of none."""
+    return (r.amax if sizes._type.shape[axis] else r.sum)(sizes, axis, keepdim)
 
 
 def _of_singular_values(
@@ -195,9 +204,11 @@ def _of_singular_values(
     values = svdvals(m.movedim(A, (rows, columns), (-2, -1)))
     if ord == "nuc":
         found = r.sum(values, -1)
+    elif ord > 0:
+        found = _largest(values, -1, False)
     else:
-        _check_not_empty(name, A, (rows, columns), ord)
-        found = (r.amax if ord > 0 else r.amin)(values, -1)
+        _check_not_empty(name, A, (rows, columns), ord, IndexError)
+        found = r.amin(values, -1)
     if not keepdim:
         return found
     for axis in sorted((rows, columns)):
