@@ -256,12 +256,13 @@ def as_strided(
 def _check_shown(root: Tensor, span: Span) -> None:
     """RuntimeError for places that a tensor without memory, as an argument of a traced function,
     does not show."""
+    dtype, extent = root._type.dtype, span_of(root).end
     last = span.start + sum((size - 1) * step for size, step in zip(span.shape, span.strides))
-    if span.start >= 0 and last < span_of(root).end and min(span.strides, default=0) >= 0:
+    if span.start >= 0 and last < extent:
+        _check_bounds(extent * dtype.itemsize, dtype, span)
         return
     origin = current_context().origin_of(root)
-    whole = Span(span.start + origin.offset, span.shape, span.strides)
-    _check_bounds(origin.nbytes, root._type.dtype, whole)
+    _check_bounds(origin.nbytes, dtype, Span(span.start + origin.offset, *span[1:]))
     raise RuntimeError(
         "as_strided: reads memory of the tensor that an argument of this compiled function is a "
         "view of, outside of what the argument shows. Pass that tensor instead of the view."
