@@ -30,6 +30,7 @@ from ..runtime.cuda.memory import when_full
 from ..runtime.device import CPU, META, Device
 from ..runtime.dtypes import DType, from_numpy_dtype, int64, uint8
 from ..runtime.meta import MetaArray, NoElementsError
+from .carried_number import CarriedNumber
 from .classes import like
 from .context import ALIASING, GRAPHS, Context
 from .out_of_memory import note
@@ -356,6 +357,8 @@ def constant(value: Any, dtype: DType, device: Device = CPU) -> Tensor:
     OverflowError for an int of more than 64 bits, RuntimeError for a complex number among real
     ones.
     """
+    if type(value) is CarriedNumber:
+        return value.to(dtype, device)
     value = fitting(value, dtype)
     if type(value) is int and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")

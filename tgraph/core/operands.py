@@ -181,7 +181,8 @@ def promote_pair(operation: str, a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 def _rank(value: Any) -> int:
     """The category of a number; above all of them for what else comes."""
-    return _RANKS.get(value.kind if type(value) is TracedNumber else type(value), 4)
+    kind = type(value)
+    return _RANKS.get(value.kind if issubclass(kind, TracedNumber) else kind, 4)
 
 
 _RANKS = {bool: 0, int: 1, SymInt: 1, float: 2, complex: 3}

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
+from ..core.carried_number import CarriedNumber
 from ..core.complex_parts import part
 from ..core.composite import composite
 from ..core.dispatch import apply
@@ -271,7 +272,8 @@ def _fmod_divisor(g: Tensor, out: TensorType, x: Tensor, y: Tensor) -> Tensor:
 @public(method=True, inplace=True, out=True)
 def pow(input: Operand, exponent: Operand) -> Tensor:
     """`input ** exponent`. Negative powers of integers raise for a Python exponent."""
-    if isinstance(exponent, Tensor) or not isinstance(input, Tensor):
+    is_known = not isinstance(exponent, Tensor) and type(exponent) is not CarriedNumber
+    if not is_known or not isinstance(input, Tensor):
         return _arithmetic(p.pow_, None, input, exponent)
     dtype = input._type.dtype
     if dtype is bool_ and exponent is True:

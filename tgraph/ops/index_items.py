@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compiler.ir.dim import SymInt
 from ..compiler.ir.shapes import slice_indices
+from ..core.carried_number import CarriedNumber
 from ..core.dispatch import settled
 from ..core.eager_context import current_context
 from ..core.operands import cast, on_device
@@ -109,7 +110,8 @@ def _is_no_number(item: Any) -> bool:
 
 def _items(index: Any, ndim: int) -> list[Any]:
     """The index as one item for each axis, masks counting for theirs; Ellipsis written out."""
-    items = [_as_index(item) if _is_pick(item) else item for item in _as_tuple(index)]
+    index = (item.tensor if type(item) is CarriedNumber else item for item in _as_tuple(index))
+    items = [_as_index(item) if _is_pick(item) else item for item in index]
     used = sum(_axes_used(item) for item in items)
     if used > ndim:
         raise IndexError(f"too many indices for tensor of dimension {ndim}")

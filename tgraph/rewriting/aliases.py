@@ -15,8 +15,10 @@ from typing import Any
 from ..core.eager_context import current_context
 from ..core.tensor import Tensor, root_of
 from .exits import RETURNED
-from .numbers import stands_for_number
 from .values import error
+
+RESULT = "the result"
+"""Stands for a variable where a branch is an expression."""
 
 
 class Fork:
@@ -31,6 +33,12 @@ class Fork:
     def sources(self) -> list[Tensor]:
         return [each for each in (root() for root in self.roots) if each is not None]
 
+    @property
+    def _told(self) -> str:
+        if self.name == RESULT:
+            return "the result of `a if c else b`, `min`, `max`, `and` or `or`"
+        return f"`{self.name}`"
+
     def check(self, written: Tensor) -> None:
         """An error where a write is one that the other tensor may have to see."""
         result, root, sources = self.result(), root_of(written), self.sources
@@ -38,15 +46,16 @@ class Fork:
             return
         if root is root_of(result) or any(root is each for each in sources):
             raise error(
-                f"a tensor is written in place that may be the same as `{self.name}`, for a branch "
+                f"a tensor is written in place that may be the same as {self._told}, for a branch "
                 "or loop on tensors decides it",
-                f"{self.name} = {self.name}.clone()  # behind it",
+                "x.clone()  # in the place of each x that it chooses from"
+                if self.name == RESULT
+                else f"{self.name} = {self.name}.clone()  # behind it",
             )
 
 
 def tensors_of(leaves: Iterable[Any]) -> list[Tensor]:
-    """The tensors that may be written in place: those that do not stand for numbers."""
-    return [x for x in leaves if isinstance(x, Tensor) and not stands_for_number(x)]
+    return [x for x in leaves if isinstance(x, Tensor)]
 
 
 def shares_memory(tensor: Tensor, others: Iterable[Tensor]) -> bool:

@@ -12,7 +12,7 @@ from ..core.tensor import Tensor
 from ..core.trace_state import TraceError
 from ..ops.elementwise import where
 from ..tracing.bodies import giving
-from .aliases import ended, forks_here, may_be, may_be_one, shares_memory, tensors_of
+from .aliases import RESULT, ended, forks_here, may_be, may_be_one, shares_memory, tensors_of
 from .cells import UNDEFINED, Variables
 from .decisions import decision
 from .exits import RETURNED
@@ -20,7 +20,8 @@ from .statements import Branch
 from .values import as_tensor, common_type, empty, error, is_same, shown, standing, type_of
 
 _Thunk = Callable[[], Any]
-_RESULT = "the result"
+_RUNNING: list[Branch] = []
+"""The statements whose branches are being recorded, from outside in."""
 
 
 def statement(test: Any, then: _Thunk | None, otherwise: _Thunk | None, spec: Branch) -> None:
@@ -81,7 +82,7 @@ class _Choice:
         self.spec, self.variables, self.names = spec, variables, list(live)
         self.has_result, self.is_turn = has_result, is_turn
         if has_result:
-            self.names.append(_RESULT)
+            self.names.append(RESULT)
         self.before = variables.take()
         index = decision(test)
         context = current_context()
@@ -116,7 +117,7 @@ class _Choice:
         variables.put(self.before)
         try:
             result = self._called(function) if function else None
-            values = [result if n == _RESULT else variables.get(n) for n in self.names]
+            values = [result if n == RESULT else variables.get(n) for n in self.names]
         finally:
             variables.put(self.before)
         side = self.sides[at] = _Side(values)
@@ -124,10 +125,20 @@ class _Choice:
         return [each for each in side.all if isinstance(each, Tensor)]
 
     def _called(self, function: _Thunk) -> Any:
+        is_outermost = not any(each is self.spec for each in _RUNNING)
+        _RUNNING.append(self.spec)
         try:
             return function()
         except TraceError:
             raise
+        except RecursionError:
+            if not is_outermost:
+                raise
+            raise error(
+                f"the branches on the tensor `{self.spec.test}` call the function that they stand "
+                "in, and so on: how deep is known only when the compiled function runs",
+                f"while ...:  # in its place a loop that `{self.spec.test}` ends",
+            ) from None
         except Exception as raised:
             trace = raised.__traceback__
             while trace is not None and trace.tb_next is not None:
@@ -141,6 +152,8 @@ class _Choice:
                 "it runs",
                 "return the condition as a result, and raise the error outside",
             ) from raised
+        finally:
+            _RUNNING.pop()
 
     # --- both sides together ---
 
@@ -235,7 +248,7 @@ class _Choice:
         made = dict.fromkeys(self.before, UNDEFINED)
         made.update(zip(self.names, self.values, strict=True))
         self.variables.put(made)
-        return made.get(_RESULT)
+        return made.get(RESULT)
 
     # --- errors ---
 
@@ -252,8 +265,8 @@ class _Choice:
         )
 
     def _differs(self, path: str, true: str, false: str) -> Exception:
-        name = "the result" if path.startswith(_RESULT) else f"`{path}`"
-        target = "return" if path.startswith(_RESULT) else f"{path} ="
+        name = "the result" if path.startswith(RESULT) else f"`{path}`"
+        target = "return" if path.startswith(RESULT) else f"{path} ="
         lines = [f" (line {each})" if each else "" for each in self.spec.lines]
         return error(
             f"{name} is {true}{lines[0]} where it is true and {false}{lines[1]} where it is false, "

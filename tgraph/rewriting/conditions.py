@@ -7,18 +7,14 @@ becomes a lambda.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 WORDS = "\0words of tgraph"
 """Stands for the module `words` until the code is made."""
 
-_OPERATORS: dict[type, str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv",
-    ast.Mod: "mod", ast.Pow: "pow", ast.MatMult: "matmul", ast.LShift: "lshift",
-    ast.RShift: "rshift", ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor",
-    ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert",
-}  # fmt: skip
-_BUILTINS = ("max", "min", "abs", "int", "float")
+_BUILTINS = ("max", "min", "int", "float", "bool", "complex", "type")
+_ITERABLES = ("range", "enumerate", "zip", "reversed")
 
 
 def word(name: str, arguments: list[ast.expr], like: ast.AST) -> Any:
@@ -37,6 +33,11 @@ def on_line(node: Any, like: Any) -> Any:
 def _later(body: ast.expr) -> ast.Lambda:
     nothing = ast.arguments([], [], None, [], [], None, [])
     return ast.copy_location(ast.Lambda(nothing, body), body)
+
+
+def is_truth(node: ast.AST) -> bool:
+    """Whether an expression is written out as True or False."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
 
 def _binds(node: ast.AST) -> bool:
@@ -67,33 +68,34 @@ class Conditions(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        self.generic_visit(node)
+        """A value; of a test, which `truth` visits, only the truth is asked."""
+        names = ("last_of", "either")
+        return self._of_bools(node, names, self.visit)
+
+    def truth(self, node: Any) -> Any:
+        """An expression of which only the truth is asked."""
+        if isinstance(node, ast.BoolOp):
+            return self._of_bools(node, ("and_", "or_"), self.truth)
+        return self.visit(node)
+
+    def _of_bools(
+        self, node: ast.BoolOp, names: tuple[str, str], visit: Callable[[ast.expr], Any]
+    ) -> Any:
+        node.values = [visit(each) for each in node.values]
         if any(map(_binds, node.values[1:])):
             return self._left(node)
-        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        name = names[0] if isinstance(node.op, ast.And) else names[1]
         return word(name, [node.values[0], *map(_later, node.values[1:])], node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        self.generic_visit(node)
-        if isinstance(node.op, ast.Not):
-            return word("not_", [node.operand], node)
-        if isinstance(node.operand, ast.Constant):
+        if not isinstance(node.op, ast.Not):
+            self.generic_visit(node)
             return node
-        return word("computed", [ast.Constant(_OPERATORS[type(node.op)]), node.operand], node)
-
-    def visit_BinOp(self, node: ast.BinOp) -> Any:
-        self.generic_visit(node)
-        return self.operator(node)
-
-    def operator(self, node: ast.BinOp) -> ast.expr:
-        """An operator, of whose result is known whether it stands for a number."""
-        if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
-            return node
-        name = ast.Constant(_OPERATORS[type(node.op)])
-        return word("computed", [name, node.left, node.right], node)
+        return word("not_", [self.truth(node.operand)], node)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        self.generic_visit(node)
+        node.test = self.truth(node.test)
+        node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
         if _binds(node.body) or _binds(node.orelse):
             return self._left(node)
         return word("choice", [node.test, _later(node.body), _later(node.orelse)], node)
@@ -102,30 +104,54 @@ class Conditions(ast.NodeTransformer):
         """A chain compares neighbours, and evaluates each operand once."""
         self.generic_visit(node)
         if len(node.ops) == 1:
-            return node
+            return self._compared(node)
         if self._in_iterable or any(map(_binds, node.comparators)):
             return self._left(node)
         left = node.left
         parts: list[ast.expr] = []
         for at, (operator, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
-            given = right
+            given: ast.expr = right
             if at + 1 < len(node.ops):
-                self._count += 1
-                name = f"_tg_compared{self._count}"
-                given = ast.NamedExpr(ast.Name(name, ast.Store()), right)
-            parts.append(ast.copy_location(ast.Compare(left, [operator], [given]), node))
-            if given is not right:
-                left = ast.Name(name, ast.Load())
+                given = self._named(right)
+            part = ast.copy_location(ast.Compare(left, [operator], [given]), node)
+            parts.append(self._compared(part))
+            if isinstance(given, ast.NamedExpr):
+                left = ast.Name(given.target.id, ast.Load())
         found: ast.expr = parts[-1]
         for part in reversed(parts[:-1]):
             found = word("and_", [part, _later(found)], node)
         return ast.fix_missing_locations(found)
 
+    def _named(self, node: ast.expr) -> ast.NamedExpr:
+        """An operand that is read once more, by the name that it gets."""
+        self._count += 1
+        return ast.NamedExpr(ast.Name(f"_tg_compared{self._count}", ast.Store()), node)
+
+    def _compared(self, node: ast.Compare) -> ast.expr:
+        """`is True` and `in` ask numbers for what those of the graph do not have."""
+        (operator,), (right,) = node.ops, node.comparators
+        if isinstance(operator, ast.Is | ast.IsNot):
+            if not any(is_truth(each) for each in (node.left, right)):
+                return node
+            made: ast.expr = word("same", [node.left, right], node)
+            return word("not_", [made], node) if isinstance(operator, ast.IsNot) else made  # type: ignore[no-any-return]
+        if not isinstance(operator, ast.In | ast.NotIn) or self._in_iterable:
+            return node
+        found, container = self._named(node.left), self._named(right)
+        names = [ast.Name(each.target.id, ast.Load()) for each in (found, container)]
+        asked = word("contains", [names[0], container], node)
+        if isinstance(operator, ast.NotIn):
+            asked = word("not_", [asked], node)
+        plain = ast.Compare(names[0], [operator], [right])
+        test = word("carries", [found], node)
+        made = ast.IfExp(test, asked, plain)
+        return on_line(made, node)  # type: ignore[no-any-return]
+
     def visit_comprehension(self, node: ast.comprehension) -> Any:
         before, self._in_iterable = self._in_iterable, True
         node.iter = self.visit(node.iter)
         self._in_iterable = before
-        node.ifs = [self.visit(each) for each in node.ifs]
+        node.ifs = [self.truth(each) for each in node.ifs]
         return node
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -136,9 +162,22 @@ class Conditions(ast.NodeTransformer):
             given = [ast.Name("__class__", ast.Load()), ast.Name(self.first_parameter, ast.Load())]
             node.args = [ast.copy_location(each, node) for each in given]
         is_builtin = isinstance(node.func, ast.Name) and node.func.id in _BUILTINS
-        if not is_builtin or any(isinstance(each, ast.Starred) for each in node.args):
+        if not is_builtin or not node.args:
             return node
         made = word("call", [node.func, *node.args], node)
+        made.keywords = node.keywords
+        return made
+
+    def iterable(self, node: ast.expr) -> Any:
+        """What a `for` loop goes over: `range(n)` and the like may be given tensors."""
+        is_known = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if not is_known or node.func.id not in _ITERABLES:  # type: ignore[attr-defined]
+            return self.visit(node)
+        assert isinstance(node, ast.Call)
+        node.args = [self.iterable(each) for each in node.args]
+        for each in node.keywords:
+            each.value = self.visit(each.value)
+        made = word("over", [node.func, *node.args], node)
         made.keywords = node.keywords
         return made
 

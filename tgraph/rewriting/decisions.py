@@ -7,6 +7,7 @@ from typing import Any
 
 from ..compiler.ir import Family, Node
 from ..compiler.ir import primitives as p
+from ..core.carried_number import CarriedNumber
 from ..core.eager_context import current_context
 from ..core.tensor import Tensor
 from ..runtime.dtypes import bool_
@@ -17,7 +18,9 @@ _Thunk = Callable[[], Any]
 
 
 def is_traced(value: Any) -> bool:
-    """Whether a value is a tensor whose elements Python does not know."""
+    """Whether a value is a tensor, or a number, that Python does not know."""
+    if type(value) is CarriedNumber:
+        value = value.tensor
     if not isinstance(value, Tensor):
         return False
     context = current_context()
@@ -29,6 +32,8 @@ def decision(value: Any) -> Tensor:
 
     RuntimeError for more elements, as Python has it.
     """
+    if type(value) is CarriedNumber:
+        return value.converted(bool).tensor
     if not isinstance(value, Tensor):
         return current_context().constant(bool(value), bool_)
     if value._type.numel != 1:
@@ -38,12 +43,12 @@ def decision(value: Any) -> Tensor:
     return single if single._type.dtype is bool_ else single != 0  # type: ignore[return-value]
 
 
-def all_of(first: Tensor, others: _Thunk) -> Tensor:
+def all_of(first: Any, others: _Thunk) -> Tensor:
     """`first and others()`: the second is evaluated where the first is true."""
     return _combined(decision(first), others, is_and=True)
 
 
-def any_of(first: Tensor, others: _Thunk) -> Tensor:
+def any_of(first: Any, others: _Thunk) -> Tensor:
     """`first or others()`: the second is evaluated where the first is false."""
     return _combined(decision(first), others, is_and=False)
 

@@ -9,8 +9,7 @@ from typing import Any
 from ..core import pytree
 from ..core.state import state
 from ..core.tensor import Tensor
-from .numbers import as_number, is_number
-from .values import as_tensor, error, shown, type_of
+from .values import as_tensor, error, shown, standing, type_of
 
 
 class Growing:
@@ -48,10 +47,7 @@ class Growing:
         """Append what all turns have appended: `rows` has it stacked."""
         leaves, spec = pytree.flatten(list(self.appended.values()))
         for at in range(turns):
-            row = [
-                as_number(each[at]) if is_number(leaf) else each[at]
-                for each, leaf in zip(rows, leaves, strict=True)
-            ]
+            row = [standing(each[at], leaf) for each, leaf in zip(rows, leaves, strict=True)]
             for name, items in zip(self.appended, spec.unflatten(row), strict=True):
                 self.lists[name].extend(items)
 

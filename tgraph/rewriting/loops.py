@@ -11,6 +11,7 @@ from typing import Any
 
 from ..compiler.ir import TensorType
 from ..core import pytree
+from ..core.carried_number import CarriedNumber, is_natural
 from ..core.eager_context import current_context
 from ..core.tensor import Tensor, intern_type
 from ..core.trace_state import TraceError
@@ -22,7 +23,6 @@ from .decisions import all_of, decision, is_traced
 from .exits import RETURNED, is_flag
 from .growing import Growing
 from .iterables import Turns, row
-from .numbers import is_number, stands_for_number
 from .statements import Loop
 from .values import (
     as_tensor,
@@ -30,9 +30,9 @@ from .values import (
     empty,
     error,
     have_one_type,
+    is_number,
     is_same,
     shown,
-    standing,
     takes,
 )
 from .values import type_of as type_of_leaf
@@ -103,6 +103,9 @@ class _Slot:
             type_of_leaf(each) if isinstance(each, Tensor) or varies else None
             for each in self.leaves
         ]
+        # Which of them are numbers when a turn begins, and which of these are known to be natural.
+        self.numbers = [is_number(each) for each in self.leaves]
+        self.naturals = [is_natural(each) for each in self.leaves]
 
     def initial(self) -> list[Tensor]:
         return [
@@ -114,11 +117,24 @@ class _Slot:
     def filled(self, tensors: Any) -> Any:
         """The variable, with the next of `tensors` where it has them."""
         leaves = [
-            leaf if type_ is None else standing(next(tensors), leaf)
+            leaf if type_ is None else next(tensors)
             for leaf, type_ in zip(self.leaves, self.types, strict=True)
         ]
+        for at, leaf in enumerate(leaves):
+            if self.numbers[at] and isinstance(leaf, Tensor):
+                leaves[at] = CarriedNumber(leaf, self.naturals[at])
         self.given = leaves
         return self.spec.unflatten(leaves)
+
+    def tells(self, at: int, leaf: Any) -> bool:
+        """Whether what a turn leaves changes what is known of the leaf that turns begin with."""
+        before = self.numbers[at], self.naturals[at]
+        if isinstance(leaf, Tensor):
+            self.numbers[at] = False
+        elif self.leaves[at] is UNDEFINED:
+            self.numbers[at] = is_number(leaf)
+        self.naturals[at] = self.naturals[at] and is_natural(leaf)
+        return before != (self.numbers[at], self.naturals[at])
 
     def is_constant(self, at: int, leaf: Any) -> bool:
         """Whether a turn leaves a number as it is; found out once."""
@@ -150,9 +166,7 @@ class _Loop:
 
     def _is_in_place(self, name: str) -> bool:
         """Whether a variable keeps the tensor that it holds, which turns write into."""
-        value = self.before[name]
-        is_tensor = isinstance(value, Tensor) and not stands_for_number(value)
-        return is_tensor and name in self.spec.updated
+        return isinstance(self.before[name], Tensor) and name in self.spec.updated
 
     # --- recording ---
 
@@ -353,13 +367,14 @@ class _Loop:
         if slot.is_new and spec != slot.spec:
             slot.leaves, slot.spec = [UNDEFINED] * len(leaves), spec
             slot.types = [None] * len(leaves)
+            slot.numbers, slot.naturals = [False] * len(leaves), [False] * len(leaves)
             self.is_changed = True
         if spec != slot.spec:
             raise self._differs(slot.name, "a container", "one built in another way")
         made = []
         for at, (leaf, path) in enumerate(zip(leaves, spec.paths(slot.name), strict=True)):
             type_ = self._type(slot, at, leaf, path)
-            if type_ is not slot.types[at]:
+            if slot.tells(at, leaf) or type_ is not slot.types[at]:
                 slot.types[at] = type_
                 self.is_changed = True
             if type_ is not None and not self.is_changed:
@@ -378,9 +393,11 @@ class _Loop:
             raise self._differs(path, shown(first), shown(leaf))
         if type_ is not None and isinstance(leaf, Tensor) and have_one_type(type_, found):
             return type_
-        if is_number(first) and isinstance(leaf, Tensor) and not is_number(leaf):
+        if is_number(first) and isinstance(leaf, Tensor):
             return self._of_number(first, leaf, path)
-        if is_number(first) and type_ is not None and type_.shape:
+        if is_number(first) and type_ is not None and not slot.numbers[at]:
+            if not takes(slot.given[at], leaf):
+                raise self._differs(path, f"a tensor of type {type_}", shown(leaf))
             return type_
         common = common_type(first, leaf)
         if common is None:

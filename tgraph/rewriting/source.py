@@ -12,6 +12,7 @@ from typing import Any
 from ..runtime.records import NamedTuple
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FLAGS = 0x1FE0000  # of `from __future__` imports, as `compile` takes them (Include/cpython/code.h)
 
 
@@ -49,13 +50,19 @@ def source_of(code: CodeType) -> Source:
 @functools.lru_cache(64)
 def _definitions(lines: tuple[str, ...]) -> list[Source]:
     module = ast.parse("".join(lines))
-    imports = [
-        each
-        for each in module.body
-        if isinstance(each, ast.Import)
-        or (isinstance(each, ast.ImportFrom) and each.module != "__future__")
-    ]
-    return list(_defined(module, None, imports))
+    return list(_defined(module, None, list(_imports(module))))
+
+
+def _imports(node: ast.AST) -> Iterator[ast.stmt]:
+    """The imports of a module's own scope, also those under `try` and `if`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield child
+        elif isinstance(child, ast.ImportFrom):
+            if child.module != "__future__":
+                yield child
+        elif not isinstance(child, (*_SCOPES, ast.expr)):
+            yield from _imports(child)
 
 
 def _defined(node: ast.AST, class_name: str | None, imports: list[ast.stmt]) -> Iterator[Source]:
@@ -102,6 +109,8 @@ def compiled(source: Source, definition: Definition, code: CodeType) -> CodeType
     assert isinstance(outer, ast.FunctionDef)
     outer.args.args = [ast.arg(each) for each in code.co_freevars]
     outer.body = [body]
+    if isinstance(body, _SCOPES) and body.name not in code.co_freevars:
+        outer.body.insert(0, ast.Global([body.name]))  # so it finds itself, or its class
     factory.body = [*source.imports, outer]
     ast.fix_missing_locations(factory)
     flags = code.co_flags & _FLAGS

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..runtime.records import record
-from .conditions import Conditions, on_line, word
+from .conditions import Conditions, is_truth, on_line, word
 from .exits import Exits, is_flag
 from .source import NotRewritten
 from .variables import (
@@ -28,7 +28,6 @@ from .variables import (
     attributes,
     bound,
     declared,
-    dotted,
     kept,
     parameters,
     read,
@@ -38,7 +37,6 @@ from .variables import (
 
 SPEC = "\0what tgraph knows of statement "
 _CERTAIN = ("isinstance", "issubclass", "hasattr", "callable")
-_ITERABLES = ("range", "enumerate", "zip", "reversed")
 _GENERATES = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
@@ -131,33 +129,23 @@ class Statements:
         for each in statements:
             if isinstance(each, ast.Global | ast.Nonlocal):
                 found.insert(0, each)
+            elif isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+                found += self._annotated(each)
             elif isinstance(each, ast.If):
                 found += self._if(each)
             elif isinstance(each, ast.While):
                 found += self._while(each)
             elif isinstance(each, ast.For):
                 found += self._for(each)
-            elif isinstance(each, ast.AugAssign) and _is_named(each.target):
-                found += self._update(each)
             else:
                 found.append(self._other(each))
         return found
 
-    def _update(self, node: Any) -> list[ast.stmt]:
-        """`n += a`, which binds a number anew, although a tensor may stand for it."""
-        loaded = copy.deepcopy(node.target)
-        loaded.ctx = ast.Load()
-        self._count += 1
-        operand = f"_tg_operand{self._count}"
-        value = ast.Assign([ast.Name(operand, ast.Store())], self.expressions.visit(node.value))
-        node.value = ast.Name(operand, ast.Load())
-        sum_ = ast.BinOp(loaded, node.op, node.value)
-        anew = ast.Assign(
-            [copy.deepcopy(node.target)], self.expressions.operator(ast.copy_location(sum_, node))
-        )
-        test = word("is_number", [loaded], node)
-        found = [value, ast.If(test, [ast.copy_location(anew, node)], [node])]
-        return [on_line(each, node) for each in found]
+    def _annotated(self, node: ast.AnnAssign) -> list[ast.stmt]:
+        """`y: Tensor = x` without its annotation, which a variable from outside cannot have."""
+        if node.value is None:
+            return []
+        return [self._other(ast.copy_location(ast.Assign([node.target], node.value), node))]
 
     def _other(self, node: Any) -> ast.stmt:
         """A statement that stays; its expressions and the blocks inside do not."""
@@ -218,9 +206,9 @@ class Statements:
     # --- statements ---
 
     def _if(self, node: Any) -> list[ast.stmt]:
-        spec_test = ast.unparse(node.test)
-        test = self.expressions.visit(node.test)
-        if _is_certain(node.test):
+        spec_test, is_certain = ast.unparse(node.test), _is_certain(node.test)
+        test = self.expressions.truth(node.test)
+        if is_certain:
             node.test = test
             node.body, node.orelse = self._block(node.body), self._block(node.orelse)
             return [node]
@@ -249,7 +237,7 @@ class Statements:
         names = self._names([node.test, *node.body])
         spec = self._spec(self._loop(node, names, [node.test, *node.body], header))
         of_test = self._names([node.test])
-        test = self.expressions.visit(node.test)
+        test = self.expressions.truth(node.test)
         asks: list[ast.stmt] = [ast.copy_location(ast.Return(test), node)]
         binds = self._names(node.body)
         made = [
@@ -265,7 +253,7 @@ class Statements:
         header = f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}:"
         names = self._names([node.target, *node.body])
         spec = self._spec(self._loop(node, names, [node.target, *node.body], header))
-        iterable = self._iterable(node.iter)
+        iterable = self.expressions.iterable(node.iter)
         targets = self._names([node.target])
         value = f"_tg_value{number}"
         store = ast.Assign([node.target], ast.Name(value, ast.Load()))
@@ -292,17 +280,6 @@ class Statements:
             found.append(ast.fix_missing_locations(statement))
         return found
 
-    def _iterable(self, node: ast.expr) -> ast.expr:
-        """`range(n)` and the like may be given tensors."""
-        made: ast.expr = self.expressions.visit(node)
-        if not isinstance(made, ast.Call) or made.keywords:
-            return made
-        is_known = isinstance(made.func, ast.Name) and made.func.id in _ITERABLES
-        if not is_known or any(isinstance(each, ast.Starred) for each in made.args):
-            return made
-        call: ast.expr = word("call", [made.func, *made.args], node)
-        return call
-
     def _loop(self, node: Any, names: Sequence[str], parts: Sequence[ast.AST], header: str) -> Loop:
         live = tuple(each for each in names if each in node.live or "." in each)
         head = {*live, *node.head, node.breaks}
@@ -312,10 +289,6 @@ class Statements:
             tuple(names), live, carried, frozenset(varying(parts) | flags),
             frozenset(updated(parts)), node.breaks, header,
         )  # fmt: skip
-
-
-def _is_named(target: ast.AST) -> bool:
-    return isinstance(target, ast.Name) or bool(dotted(target))
 
 
 def _is_below(node: ast.AST, root: ast.AST) -> bool:
@@ -364,7 +337,8 @@ def generates(definition: ast.AST) -> bool:
 def _is_certain(test: ast.expr) -> bool:
     """Whether a test gives a bool of Python's, by how it is written."""
     if isinstance(test, ast.Compare):
-        return all(isinstance(each, ast.Is | ast.IsNot) for each in test.ops)
+        asks_number = any(map(is_truth, (test.left, *test.comparators)))
+        return not asks_number and all(isinstance(each, ast.Is | ast.IsNot) for each in test.ops)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _is_certain(test.operand)
     if isinstance(test, ast.BoolOp):

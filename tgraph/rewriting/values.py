@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compiler.ir import TensorType
+from ..compiler.ir import TensorType, promotion
 from ..compiler.ir.dim import SymInt
 from ..compiler.ir.shapes import are_same
+from ..core.carried_number import TYPES, CarriedNumber, is_natural, number_kind
 from ..core.eager_context import current_context
-from ..core.operands import result_type
+from ..core.operands import is_scalar, result_type
 from ..core.provenance import user_site
 from ..core.tensor import Tensor, intern_type
 from ..core.trace_state import TraceError
@@ -20,14 +21,25 @@ from ..core.traced_number import TracedNumber
 from ..ops import creation
 from ..ops.movement import expand
 from .cells import UNDEFINED
-from .numbers import as_number, is_number
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number of Python's or NumPy's, or stands for one."""
+    return is_scalar(value) or isinstance(value, TracedNumber | SymInt)
 
 
 def type_of(leaf: Any) -> TensorType | None:
     """The type that a tensor has or that a number would be of; None of other values."""
     if isinstance(leaf, Tensor):
         return leaf._type
-    return intern_type((), result_type(leaf)) if is_number(leaf) else None
+    return _of_numbers(leaf) if is_number(leaf) else None
+
+
+def _of_numbers(*numbers: Any) -> TensorType:
+    """The type of the graph that keeps all digits of numbers: Python's have 64 bits."""
+    kinds = [number_kind(each) for each in numbers]
+    types = [TYPES[kind] if kind else result_type(n) for kind, n in zip(kinds, numbers)]
+    return intern_type((), promotion.result_type(types))
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -49,7 +61,7 @@ def have_one_type(one: TensorType, other: TensorType) -> bool:
 def common_type(one: Any, other: Any) -> TensorType | None:
     """The type in which both of two leaves can be told; None where there is none."""
     if is_number(one) and is_number(other):
-        return intern_type((), result_type(_number(one), _number(other)))
+        return _of_numbers(one, other)
     tensor, number = (other, one) if is_number(one) else (one, other)
     if not isinstance(tensor, Tensor):
         return None
@@ -62,15 +74,7 @@ def common_type(one: Any, other: Any) -> TensorType | None:
 
 def takes(tensor: Tensor, number: Any) -> bool:
     """Whether a tensor keeps its dtype where it meets a number."""
-    return result_type(tensor, _number(number)) is tensor._type.dtype
-
-
-def _number(leaf: Any) -> Any:
-    """A number of the kind that a leaf is."""
-    if not isinstance(leaf, Tensor):
-        return leaf
-    kind = leaf._type.dtype.kind
-    return {"bool": False, "float": 0.0, "complex": 0j}.get(kind, 0)
+    return result_type(tensor, number) is tensor._type.dtype
 
 
 def as_tensor(leaf: Any, type_: TensorType) -> Tensor:
@@ -107,6 +111,8 @@ def error(text: str, *ways_out: str) -> TraceError:
     return TraceError(f"{text}, at {user_site()}." + (f" Write instead:{lines}" if lines else ""))
 
 
-def standing(tensor: Tensor, *leaves: Any) -> Tensor:
-    """`tensor`, which is what one of the `leaves` was: numbers, if all of them are."""
-    return as_number(tensor) if all(map(is_number, leaves)) else tensor
+def standing(tensor: Tensor, *leaves: Any) -> Any:
+    """`tensor`, which is what one of the `leaves` was: a number, if all of them are."""
+    if not all(map(is_number, leaves)):
+        return tensor
+    return CarriedNumber(tensor, all(map(is_natural, leaves)))

@@ -192,6 +192,8 @@ class Liveness:
             return every
         if isinstance(node, ast.Raise):
             return read(node) | self.always
+        if isinstance(node, ast.Delete):  # which asks whether they are there
+            return behind | read(node) | set(bound(node.targets))
         is_function = isinstance(node, (*_FUNCTIONS, ast.ClassDef))
         gone = {node.name} if is_function else _overwritten(node)
         more = {node.target.id} if _adds(node) else set()
@@ -225,8 +227,6 @@ def _overwritten(node: ast.AST) -> set[str]:
         targets = node.targets
     elif isinstance(node, ast.AnnAssign) and node.value is not None:
         targets = [node.target]
-    elif isinstance(node, ast.Delete):
-        targets = node.targets
     elif isinstance(node, ast.Import | ast.ImportFrom):
         return set(bound([node]))
     else:

@@ -6,16 +6,15 @@ Where a value is a traced tensor, a branch or loop of the graph is recorded.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..core.carried_number import TYPES, CarriedNumber, kind_of, number_kind
 from ..core.state import state
 from ..core.tensor import Tensor
-from ..runtime.dtypes import float32
 from . import branches, loops
 from .decisions import all_of, any_of, decision, is_traced
-from .iterables import Turns, larger_of, tensors_over
-from .numbers import as_number, computed, is_number, stands_for_number
+from .iterables import Turns, larger_of, turns_of
 from .statements import Branch, Loop
 
 _Thunk = Callable[[], Any]
@@ -32,11 +31,12 @@ def _is_true(value: Any) -> bool:
 
 
 def and_(first: Any, *others: _Thunk) -> Any:
-    """`first and others[0]() and ...`."""
+    """`first and others[0]() and ...`, of which only the truth is asked."""
     value = first
     for at, each in enumerate(others):
         if is_traced(value):
-            return all_of(value, lambda at=at: and_(others[at](), *others[at + 1 :]))
+            found = all_of(value, lambda at=at: and_(others[at](), *others[at + 1 :]))
+            return CarriedNumber(found) if carries(value) else found
         if not _is_true(value):
             return value
         value = each()
@@ -44,11 +44,12 @@ def and_(first: Any, *others: _Thunk) -> Any:
 
 
 def or_(first: Any, *others: _Thunk) -> Any:
-    """`first or others[0]() or ...`."""
+    """`first or others[0]() or ...`, of which only the truth is asked."""
     value = first
     for at, each in enumerate(others):
         if is_traced(value):
-            return any_of(value, lambda at=at: or_(others[at](), *others[at + 1 :]))
+            found = any_of(value, lambda at=at: or_(others[at](), *others[at + 1 :]))
+            return CarriedNumber(found) if carries(value) else found
         if _is_true(value):
             return value
         value = each()
@@ -57,7 +58,7 @@ def or_(first: Any, *others: _Thunk) -> Any:
 
 def not_(value: Any) -> Any:
     """`not value`."""
-    return ~decision(value) if is_traced(value) else not _is_true(value)
+    return CarriedNumber(~decision(value)) if is_traced(value) else not _is_true(value)
 
 
 def choice(test: Any, then: _Thunk, otherwise: _Thunk) -> Any:
@@ -67,33 +68,92 @@ def choice(test: Any, then: _Thunk, otherwise: _Thunk) -> Any:
     return then() if _is_true(test) else otherwise()
 
 
+def either(first: Any, *others: _Thunk) -> Any:
+    """`first or others[0]() or ...` as a value: the first that is true, else the last."""
+    return _chosen(first, others, lambda value, rest: choice(value, lambda: value, rest))
+
+
+def last_of(first: Any, *others: _Thunk) -> Any:
+    """`first and others[0]() and ...` as a value: the first that is false, else the last."""
+    return _chosen(first, others, lambda value, rest: choice(value, rest, lambda: value))
+
+
+def _chosen(value: Any, others: Sequence[_Thunk], choose: Callable[[Any, _Thunk], Any]) -> Any:
+    if not others:
+        return value
+    return choose(value, lambda: _chosen(others[0](), others[1:], choose))
+
+
+def same(one: Any, other: Any) -> Any:
+    """`one is other`, where one of them is written out as True or False."""
+    number, known = (one, other) if type(one) is CarriedNumber else (other, one)
+    if type(number) is not CarriedNumber or number.kind is not type(known):
+        return one is other
+    return number == known
+
+
+def contains(found: Any, container: Any) -> Any:
+    """`found in container`, of a number that the graph decides and a container of numbers."""
+    if isinstance(container, (list, tuple, set, frozenset, dict, range)):
+        if isinstance(container, range):
+            return _in_range(found, container)
+        equal = [found == each for each in container if number_kind(each) is not None]
+        made: Any = False
+        for each in equal:
+            made = made | each
+        return made
+    return found in container
+
+
+def _in_range(found: CarriedNumber, numbers: range) -> Any:
+    if not numbers:
+        return False
+    least, most = sorted((numbers[0], numbers[-1]))
+    in_steps = (found - numbers[0]) % numbers.step == 0
+    return (found >= least) & (found <= most) & in_steps
+
+
+def carries(value: Any) -> bool:
+    """Whether a value is a number that a branch or loop of the graph decides."""
+    return type(value) is CarriedNumber
+
+
 def call(function: Any, *args: Any, **kwargs: Any) -> Any:
     """`function(*args)`, where builtin functions that Python knows are given tensors."""
-    if function in (builtins.max, builtins.min) and len(args) > 1 and not kwargs:
-        if any(map(is_traced, args)):
+    if any(map(is_traced, args)) and not kwargs:
+        if function in (builtins.max, builtins.min) and len(args) > 1:
             return larger_of(args, function is builtins.max)
-    elif any(map(is_traced, args)) and not kwargs:
-        found = tensors_over(function, args)
-        if found is not None:
-            return found
-    if len(args) == 1 and stands_for_number(args[0]) and not kwargs:
-        found = _of_number(function, args[0])
-        if found is not None:
-            return as_number(found)
+        if function in TYPES and len(args) == 1:
+            return _number_of(args[0]).converted(function)
+        if function is builtins.type and len(args) == 1 and type(args[0]) is CarriedNumber:
+            return args[0].kind
     if state.recorder is not None:
         function = state.recorder.call(function, (*args, *kwargs.values()))
     return function(*args, **kwargs)
 
 
-def _of_number(function: Any, number: Tensor) -> Any:
-    """What builtin functions give of a tensor that stands for a number."""
-    if function is builtins.abs:
-        return number.abs()
-    if function is builtins.int and number._type.dtype.kind in ("int", "uint"):
-        return number
-    if function is builtins.float and number._type.dtype.kind != "complex":
-        return number if number._type.dtype.is_floating_point else number.to(float32)
-    return None
+def _number_of(value: Any) -> CarriedNumber:
+    """What Python's conversions of a traced tensor give: a number without a history."""
+    if type(value) is CarriedNumber:
+        return value
+    if value._type.numel != 1:
+        raise RuntimeError(
+            f"a Tensor with {value._type.numel} elements cannot be converted to Scalar"
+        )
+    single = value.detach().reshape(())
+    return CarriedNumber(single.to(TYPES[kind_of(single._type.dtype)]))
+
+
+def over(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """`range`, `enumerate`, `zip` or `reversed` that a `for` loop goes over."""
+    if function in _ITERABLES and not kwargs.keys() - {"strict"}:
+        found = turns_of(function, args, **kwargs)
+        if found is not None:
+            return found
+    return call(function, *args, **kwargs)
+
+
+_ITERABLES = (builtins.range, builtins.enumerate, builtins.zip, builtins.reversed)
 
 
 # --- statements ----------------------------------------------------------------------------------
@@ -189,6 +249,6 @@ class For:
 
 
 __all__ = [
-    "For", "and_", "branch", "call", "choice", "computed", "is_number", "not_", "or_", "result",
-    "while_",
+    "For", "and_", "branch", "call", "carries", "choice", "contains", "either", "last_of", "not_",
+    "or_", "over", "result", "same", "while_",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ import numpy as np
 from ..compiler.ir import Node
 from ..compiler.ir.dim import SymInt
 from ..core import pytree
+from ..core.carried_number import CarriedNumber
 from ..core.dispatch import settled
 from ..core.tensor import Size, Tensor, View, is_parted, shared_storage, storage_of
 from ..core.trace_state import HandleState, Source, TraceError, TraceInput
@@ -27,6 +28,7 @@ from ..core.traced_number import TracedNumber
 from ..core.views import data
 from .recorded_call import Change, Effects, Made, Ref, TensorOfClass, Write, follows_its_base
 from .recording.guards import is_a, is_static
+from .recording.questions import NUMBERS
 from .recording.recorder import Recorder
 from .recording.snapshots import (
     ABSENT,
@@ -81,7 +83,7 @@ def _holds_traced(value: Any, is_outside: Callable[[Any], bool]) -> bool:
     seen, waiting = set(), [value]
     while waiting:
         each = waiting.pop()
-        if type(each) in (TracedNumber, SymInt):
+        if type(each) in NUMBERS:
             return True
         if isinstance(each, Tensor):
             if type(each._value) is Node:
@@ -175,6 +177,8 @@ class Collector:
         return [*own.values()]
 
     def ref(self, value: Any) -> Ref:
+        if type(value) is CarriedNumber:
+            value = value.tensor
         if type(value) is TracedNumber:
             value.check()
             return Ref("number", value.expression)

@@ -86,7 +86,7 @@ class Stamps:
         first: dict[Any, int] = {}
         for each in leaves:
             kind = type(each)
-            if kind is TracedNumber:
+            if issubclass(kind, TracedNumber):
                 key.append(id(each))
             elif kind in _PLAIN:
                 key.append((kind, repr(each)))

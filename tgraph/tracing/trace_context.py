@@ -21,6 +21,7 @@ from ..compiler.ir import Node, Primitive, Provenance, TensorType, input_node
 from ..compiler.ir import primitives as p
 from ..compiler.ir.dim import SymInt
 from ..compiler.ir.layouts import node_strides
+from ..core.carried_number import CarriedNumber
 from ..core.context import GRAPHS
 from ..core.dispatch import apply, settled
 from ..core.eager_context import EAGER, array_type, raise_leaked, told_apart
@@ -376,7 +377,7 @@ class Trace(BodyRecording):
     ) -> Any:
         nodes = [self.value_of(tensor) for tensor in tensors]
         for name, value in attrs.items():
-            if type(value) is TracedNumber:
+            if isinstance(value, TracedNumber):
                 if primitive is p.full:
                     return self._full(attrs, value)
                 attrs[name] = float(value)
@@ -417,6 +418,8 @@ class Trace(BodyRecording):
         raise loop_is_written_out(self.function, why)
 
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
+        if type(value) is CarriedNumber:
+            return value.to(dtype, device)
         if type(value) is SymInt:
             value = self.sizes.as_number(value)
         is_traced = type(value) is TracedNumber

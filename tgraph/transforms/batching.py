@@ -12,6 +12,7 @@ from ..autograd.engine import sum_to
 from ..compiler.ir import Family, TensorType
 from ..compiler.ir import primitives as p
 from ..core import pytree
+from ..core.carried_number import CarriedNumber
 from ..core.composite import Composite
 from ..core.context import use_context
 from ..core.dispatch import apply, attach, detached, make_source, rewritten, settled
@@ -398,6 +399,8 @@ def _run(
 
 
 def _result(context: BatchContext, result: Any, dim: int | None) -> Tensor:
+    if type(result) is CarriedNumber:
+        result = result.tensor
     if not isinstance(result, Tensor):
         raise ValueError(
             f"vmap: expected the function to return only tensors, got {type(result).__name__}"

@@ -23,6 +23,7 @@ import numpy as np
 
 from ..compiler.ir import Primitive, TensorType
 from ..compiler.ir import primitives as p
+from ..core.carried_number import CarriedNumber
 from ..core.context import Context
 from ..core.dispatch import settled
 from ..core.eager_context import EAGER
@@ -179,6 +180,8 @@ class LiftedContext(Context):
         self.under.allow_iteration()
 
     def constant(self, value: Any, dtype: DType, device: Device = CPU) -> Tensor:
+        if type(value) is CarriedNumber:
+            return value.to(dtype, device)
         return self.own(self.under.constant(value, dtype, device))
 
     def array_constant(self, array: np.ndarray[Any, Any], device: Device = CPU) -> Tensor:

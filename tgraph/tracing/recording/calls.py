@@ -15,7 +15,6 @@ import numpy as np
 from ...compiler.ir.dim import SymInt
 from ...core.provenance import user_site
 from ...core.tensor import Tensor
-from ...core.traced_number import TracedNumber
 from . import world
 from .guards import is_a, is_static
 from .known_functions import (
@@ -31,6 +30,7 @@ from .questions import (
     CONTAINERS,
     DICT_VIEWS,
     FAST,
+    NUMBERS,
     UNBOUND,
     VIEWS,
     is_data,
@@ -229,7 +229,7 @@ class Calls(Stores):
     def _call_class(self, class_: type, arguments: tuple[Any, ...]) -> Any:
         self._arm_class(class_)
         if class_ is type and len(arguments) == 1:
-            if type(arguments[0]) in (SymInt, TracedNumber):
+            if type(arguments[0]) in NUMBERS:
                 return operator.attrgetter("__class__")
             path = self._paths.get(id(arguments[0]))
             if path is not None:

@@ -20,13 +20,16 @@ import numpy as np
 
 from ...compiler.ir import Node
 from ...compiler.ir.dim import SymInt
+from ...core.carried_number import CarriedNumber
 from ...core.tensor import Tensor
 from ...core.traced_number import TracedNumber
 from .guards import is_a
 from .snapshots import ABSENT
 from .watched_code import is_constant_class, is_constant_code
 
-PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), TracedNumber, SymInt})
+NUMBERS = (TracedNumber, SymInt, CarriedNumber)
+"""What stands for numbers."""
+PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None), *NUMBERS})
 CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 DICT_ITERATORS = (dict.__iter__, OrderedDict.__iter__)
 DICT_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
@@ -124,7 +127,7 @@ def is_name(name: str) -> bool:
 
 
 def is_stand_in(value: Any) -> bool:
-    if type(value) in (TracedNumber, SymInt):
+    if type(value) in NUMBERS:
         return True
     return is_a(value, Tensor) and type(value._value) is Node
 
@@ -151,6 +154,4 @@ FACTS = frozenset({
     "numel", "nelement", "element_size", "itemsize", "nbytes", "is_floating_point", "is_complex",
     "is_cuda", "layout",
 })  # fmt: skip
-FAST = frozenset({
-    Tensor, int, float, str, bool, type(None), TracedNumber, SymInt, slice, bytes,
-})  # fmt: skip
+FAST = frozenset({Tensor, int, float, str, bool, type(None), slice, bytes, *NUMBERS})
