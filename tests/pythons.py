@@ -38,6 +38,7 @@ SELECTION = [
     *(
         "compile/test_instrument.py",
         "compile/test_rewriting.py",
+        "compile/test_carried_numbers.py",
         "compile/test_rewriting_errors.py",
     ),
     *("compile/test_newer_python.py", "compile/test_errors.py", "compile/test_host_calls.py"),
