@@ -31,6 +31,7 @@ NAMED_ELSEWHERE = {
     "tests/draw/test_documentation.py",
     "tests/ir/test_decisions.py",
     "tests/runtime/test_arrays.py",
+    "tests/tensor/test_determinants.py",
     "tests/tensor/test_linalg.py",
     "tests/test_planted_faults.py",
     "tests/test_special_values.py",

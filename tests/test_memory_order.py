@@ -105,6 +105,67 @@ def test_a_trace_knows_the_strides_of_eager_results(part: int) -> None:
     check_rows(rotating(LAID_OUT, 3)[part::PARTS], check, lambda case: case.name)
 
 
+def is_dense(tensor: tg.Tensor) -> bool:
+    """Whether the elements fill a block of memory, but for axes of one element."""
+    pairs = sorted((step, size) for step, size in zip(tensor.stride(), tensor.shape) if size > 1)
+    expected = 1
+    for step, size in pairs:
+        if step != expected:
+            return False
+        expected *= size
+    return True
+
+
+def steps(tensor: tg.Tensor) -> tuple[int, ...]:
+    """Strides without axes of one element."""
+    return tuple(step for step, size in zip(tensor.stride(), tensor.shape) if size > 1)
+
+
+COMPILED_TOGETHER = 10
+
+
+@pytest.mark.parametrize("first", range(0, len(LAID_OUT), COMPILED_TOGETHER))
+def test_compiled_results_lie_in_memory_as_eager_ones(first: int) -> None:
+    rows = LAID_OUT[first : first + COMPILED_TOGETHER]
+    calls = {(row.name, name): call for row in rows for name, call in laid_calls(row).items()}
+    functions = [function for function, _ in calls.values()]
+    inputs = [list(each) for _, each in calls.values()]
+
+    def all_of_them(inputs: list[Any]) -> list[Any]:
+        return [function(*each) for function, each in zip(functions, inputs, strict=True)]
+
+    eager, found = all_of_them(inputs), compiled(all_of_them)(inputs)
+    for name, one, other in zip(calls, eager, found, strict=True):
+        for a, b in zip(as_tuple(one), as_tuple(other), strict=True):
+            if isinstance(a, tg.Tensor) and is_dense(a):
+                assert steps(a) == steps(b), name
+
+
+@pytest.mark.parametrize("made", [transposed, channels_last], ids=lambda each: each.__name__)
+def test_results_that_are_saved_for_gradients_lie_so_too(made: Callable[[Array], Array]) -> None:
+    def results(x: Any) -> tuple[Any, ...]:
+        a = x.exp()  # saved as it is returned
+        b = (a * x).tanh()
+        return a, b, b.transpose(0, 1), a.relu().contiguous(), b
+
+    def derivatives(function: Any, x: Any) -> list[Any]:
+        found = function(x)
+        loss = sum((each * (at + 1)).sum() for at, each in enumerate(found))
+        (first,) = tg.autograd.grad(loss, x, create_graph=True)
+        (second,) = tg.autograd.grad((first * first).sum(), x)
+        return [*found, first, second]
+
+    array = made(np.random.default_rng(2).standard_normal((2, 3, 4, 5)))
+    compiled_results = compiled(results)
+    for _ in range(2):
+        x, y = (tg.from_numpy(made(array)).requires_grad_() for _ in range(2))
+        for a, b in zip(derivatives(results, x), derivatives(compiled_results, y), strict=True):
+            np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-12)
+        assert [each.stride() for each in compiled_results(y)] == [
+            each.stride() for each in results(x)
+        ]
+
+
 # -- PyTorch ---------------------------------------------------------------------------------
 
 
@@ -268,3 +329,5 @@ def assert_same_memory(theirs: Any, eager: Any, found: Any) -> None:
         return
     np.testing.assert_array_equal(eager.numpy(), theirs.numpy())
     np.testing.assert_array_equal(found.numpy(), eager.numpy())
+    if is_dense(eager):
+        assert steps(found) == steps(eager)

@@ -140,6 +140,28 @@ def _fills_memory(shape: Shape, strides: Strides) -> bool:
     return True
 
 
+def memory_order(shape: Shape, strides: Strides) -> tuple[int, ...] | None:
+    """The axes of what fills its memory, from the one that jumps farthest; None where they are in
+    the order of rows, or there are gaps.
+
+    Nothing is assumed of open sizes for it.
+    """
+    if are_same(strides, row_major(shape)):
+        return None
+    step, left = 1, [axis for axis, size in enumerate(shape) if not is_one(size)]
+    order: list[int] = []
+    while left:
+        axis = next((each for each in reversed(left) if is_same(strides[each], step)), None)
+        if axis is None:
+            return None
+        order.append(axis)
+        left.remove(axis)
+        step *= shape[axis]
+    if order == sorted(order, reverse=True):
+        return None  # but for axes of one element
+    return (*(axis for axis, size in enumerate(shape) if is_one(size)), *reversed(order))
+
+
 def _spread(shape: Shape, own: Shape, strides: Strides) -> Strides:
     """The strides of an operand along the axes of the result; 0 along those it repeats."""
     lead = len(shape) - len(own)
@@ -239,7 +261,7 @@ def _carried_strides(shape: Shape, strides: Strides, wanted: Shape) -> Strides |
     if are_plain_ints(shape) or not are_same(tuple(size for size, _ in kept), sizes):
         return None
     result: list[int] = []
-    step = kept[-1][1]
+    step = kept[-1][1] if kept else 1
     for size in reversed(wanted):
         if not is_one(size):
             step = kept.pop()[1]

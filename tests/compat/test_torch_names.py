@@ -482,3 +482,36 @@ def test_modules_are_no_script_modules() -> None:
     assert not isinstance(tg.jit.script(len), tg.jit.ScriptFunction)
     assert issubclass(tg.jit.TopLevelTracedModule, tg.jit.ScriptModule)
     assert issubclass(tg.jit.RecursiveScriptModule, tg.nn.Module)
+
+
+def test_numpys_functions_give_what_they_give_for_pytorchs_tensors() -> None:
+    code = """
+import numpy as np
+import tgraph as tg
+
+t = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+assert isinstance(np.stack([t, t]), tg.Tensor)
+with tg.compat.as_torch():
+    arrays = (
+        np.stack([t, t]), np.concatenate([t, t]), np.where(t > 2, t, 0), np.dot(t, t),
+        np.tile(t, 2),
+        np.einsum("ij,jk", t, t), np.sort(t), np.diff(t), np.outer(t, t), np.zeros_like(t),
+        np.linalg.norm(t), np.copy(t), np.vstack([t, np.ones(2)]),
+    )
+    tensors = (
+        np.sin(t), np.add(t, 1), np.argmax(t), np.clip(t, 1, 3), np.transpose(t), np.cumsum(t),
+        np.round(t), np.repeat(t, 2), np.take(t, [0]), np.linalg.inv(t),
+    )
+    assert all(isinstance(each, (np.ndarray, np.generic)) for each in arrays)
+    assert all(isinstance(each, tg.Tensor) for each in tensors)
+    assert np.stack([t, t]).std() == np.std(np.stack([t.numpy()] * 2))
+    try:
+        np.stack([t.requires_grad_(), t])
+    except RuntimeError as error:
+        assert "Can't call numpy() on Tensor that requires grad" in str(error)
+    else:
+        raise AssertionError
+assert isinstance(np.stack([t, t]), tg.Tensor) and not hasattr(t, "__array_wrap__")
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr

@@ -204,3 +204,20 @@ def test_values_are_computed_again():
         for each in (f, tg.checkpoint(f), tg.checkpoint(f, policy=POLICIES.dots_saveable))
     ]
     assert products == [3, 4, 3]
+
+
+@pytest.mark.parametrize("is_argument", [True, False])
+def test_views_that_were_written_have_their_history_before_the_first_run(is_argument):
+    def gradient(checkpointed):
+        x = tg.linspace(-1.0, 1.0, 12).reshape(3, 4).requires_grad_()
+        view = (x * 1.0)[1:]
+        view.add_(x[:-1])
+        if is_argument:
+            y = checkpointed(lambda t: tg.tanh(t) * t, view)
+        else:
+            y = checkpointed(lambda: tg.tanh(view) * view)
+        y.sum().backward()
+        return x.grad
+
+    found = gradient(lambda function, *args: tg.checkpoint(function)(*args))
+    tg.testing.assert_close(found, gradient(lambda function, *args: function(*args)))

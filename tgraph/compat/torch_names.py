@@ -20,6 +20,7 @@ from ..compiled.compiled_function import CompiledFunction
 from ..compiled.optimized_module import OptimizedModule
 from ..core.absent import WAYS_OUT
 from ..core.trace_state import TraceError
+from ..interop.array_protocols import speak_as_pytorch
 
 VERSION = "2.13.0+tgraph"
 """What `torch.__version__` says: the names are those of that version."""
@@ -253,6 +254,7 @@ class TorchNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Take PyTorch's names away again; modules that imported them keep what they have."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
+            speak_as_pytorch(False)
         for name, module in list(sys.modules.items()):
             is_ours = isinstance(module, _Module) and module._names is self
             if is_ours or (name.partition(".")[0] in _PACKAGES and _is_own(module)):
@@ -270,8 +272,10 @@ def as_torch(report: bool = False) -> TorchNames:
     `tgraph.vision`.
 
     For programs and libraries that one does not want to edit. Call it before they are imported; a
-    `with` statement ends it behind its block. The result's `missing` counts, by name and place,
-    what was asked for and not found; `report` prints that to stderr when the process ends.
+    `with` statement ends it behind its block. Meanwhile NumPy's functions of tensors, but for
+    elementwise ones, give what they give for PyTorch's, which are arrays most often. The result's
+    `missing` counts, by name and place, what was asked for and not found; `report` prints that to
+    stderr when the process ends.
 
     RuntimeError where PyTorch has been imported.
 
@@ -288,6 +292,7 @@ def as_torch(report: bool = False) -> TorchNames:
         )
     names = TorchNames()
     sys.meta_path.insert(0, names)
+    speak_as_pytorch(True)
     if report:
         atexit.register(_print_report, names)
     return names

@@ -513,6 +513,7 @@ def _as_function(call: Call, name: str, fed: Fed | None) -> GraphFunction:
         call.donate,
         name,
         fed,
+        laid_out=call.given_back,
     )
     function.keeps_arenas = fed is None  # not as many as there are sizes
     return function

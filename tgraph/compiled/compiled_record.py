@@ -177,6 +177,8 @@ class CompiledRecord(Record):
         kind, number = self.function.forward.saved[at]
         if kind == "primal" and number in self.function.strides:
             return array
+        if kind == "output":
+            return self.function.outputs.in_order(number, contiguous, array)
         return contiguous(array)  # the forward read a dense copy, too
 
     def _reached(self, incoming: list[Tensor | None], wanted: Sequence[bool]) -> list[bool]:
@@ -195,7 +197,7 @@ class CompiledRecord(Record):
             unpack(each, self) if is_read and isinstance(each, Saved) else _held(each)
             for each, is_read in zip(self.primals, higher.read_inputs)
         ]
-        kept = [self._array(at) for at in self.function.kept]
+        kept = [contiguous(self._array(at)) for at in self.function.kept]
         ends = zip(self.function.asked, self.edges, strict=True)
         leaves = [edge[0] for at, edge in ends if at < 0 and edge is not None]
         results = iter(higher([*primals, *given, *kept], leaves))

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.ir import Builder, Graph, Node
+from ..compiler.ir import Graph, Node
 from ..compiler.ir import primitives as p
-from ..compiler.ir.layouts import node_strides, row_major
+from ..compiler.ir.layouts import memory_order, node_strides, row_major
 from ..core import pytree
 from ..core.inplace import check_memory, count_writes
 from ..core.node_names import camel, node_name
@@ -61,13 +61,13 @@ class EagerPlan(Plan):
     """
 
     __slots__ = (
-        "_draws", "_function", "_is_noted", "_is_plain", "_only_read", "_orders", "_places",
-        "_reads", "_run", "_tree", "_types", "_written", "hits", "kept",
+        "_draws", "_function", "_is_noted", "_is_plain", "_only_read", "_places", "_reads",
+        "_run", "_tree", "_types", "_written", "hits", "kept",
     )  # fmt: skip
 
     def __init__(self, traced: TracedCall, kept: Any) -> None:
         self.hits, self.kept = 0, kept
-        self._function, self._tree, self._orders = traced.function, traced.tree, traced.orders
+        self._function, self._tree = traced.function, traced.tree
         self._types, self._written = traced.types, traced.written
         arguments = [e.source.key for e in traced.trace.inputs if e.source.kind == "argument"]
         self._only_read = [at for at in arguments if at not in traced.written]
@@ -84,7 +84,7 @@ class EagerPlan(Plan):
         self._run = executable.run
         self._is_noted = any(not type_.device.is_host for type_ in self._types)
         # One new tensor comes of it, without a history.
-        self._is_plain = self._tree is None and self._orders == [None] and not (
+        self._is_plain = self._tree is None and self._function.outputs.simple and not (
             self._function.differentiable or self._written
         )  # fmt: skip
 
@@ -114,10 +114,10 @@ class EagerPlan(Plan):
             raise NotPlannableError("it writes what it reads through another argument")
 
     def _results(self, leaves: Sequence[Any], arrays: list[Array], values: list[Array]) -> Any:
-        outputs = self._function.outputs.expand(values, arrays)
+        outputs = self._function.outputs
+        values = outputs.laid(values)
         results = [
-            wrap(value if order is None else value.transpose(order), type_)
-            for value, order, type_ in zip(outputs, self._orders, self._types)
+            wrap(value, type_) for value, type_ in zip(outputs.expand(values, arrays), self._types)
         ]
         differentiable = self._function.differentiable
         if differentiable:
@@ -162,7 +162,6 @@ class TracedCall(NamedTuple):
     trace: Trace
     function: GraphFunction
     tree: pytree.TreeSpec | None  # None where the result is one tensor
-    orders: list[tuple[int, ...] | None]  # how the axes of a row-major output are permuted
     types: list[Any]
     written: list[int]  # leaves that the function writes in place
 
@@ -195,18 +194,26 @@ def trace_call(call: Call, leaves: Sequence[Any]) -> TracedCall:
     finally:
         state.context = previous
         final = trace.roll_back()
-    orders = [None if donate else _order(node) for node in nodes]
-    graph = Graph([entry.node for entry in trace.inputs], list(map(_ordered, nodes, orders)))
+    if not donate and not all(map(_is_dense, nodes)):
+        raise NotPlannableError("a result is not dense")
+    graph = Graph([entry.node for entry in trace.inputs], nodes)
     function = GraphFunction(
-        graph, trace, final, differentiable, asked, traced_gradients, donate, call.name
-    )
+        graph, trace, final, differentiable, asked, traced_gradients, donate, call.name,
+        laid_out=range(len(nodes)),
+    )  # fmt: skip
     types = [intern_type(*node.type) for node in nodes]
     function.types = types
     function.keeps_arenas = False  # there are many plans, of which few run at a time
     function.eager, function.aligned = True, all(map(_is_aligned, leaves))
     written = [trace.inputs[at].source.key for at in donate.values()]
-    inverse = [None if each is None else _inverse(each) for each in orders]
-    return TracedCall(trace, function, tree, inverse, types, written)
+    return TracedCall(trace, function, tree, types, written)
+
+
+def _is_dense(node: Node) -> bool:
+    """Whether eager code lays a result out as plans can: by rows, or with permuted axes."""
+    shape, strides = node.type.shape, node_strides(node)
+    order = memory_order(shape, strides) or tuple(range(len(shape)))
+    return tuple(strides[axis] for axis in order) == row_major(tuple(shape[axis] for axis in order))
 
 
 def _is_aligned(leaf: Any) -> bool:
@@ -261,29 +268,3 @@ def _is_fresh(trace: Trace, result: Tensor) -> bool:
     """Whether a result has memory of its own in eager code."""
     entries: Mapping[int, Any] = trace.by_handle
     return id(root_of(result)) not in entries and trace.value_of(result).primitive is not p.input_
-
-
-# --- memory order --------------------------------------------------------------------------------
-
-
-def _order(node: Node) -> tuple[int, ...] | None:
-    """The axes of a result from the one that jumps farthest, None where it is row-major.
-
-    Plans write row-major results; eager code may give another order, which users see.
-    """
-    shape, strides = node.type.shape, node_strides(node)
-    if strides == row_major(shape):
-        return None
-    order = tuple(sorted(range(len(shape)), key=lambda axis: -strides[axis]))
-    permuted = row_major(tuple(shape[axis] for axis in order))
-    if tuple(strides[axis] for axis in order) != permuted:
-        raise NotPlannableError("a result is not dense")
-    return order
-
-
-def _ordered(node: Node, order: tuple[int, ...] | None) -> Node:
-    return node if order is None else Builder().apply(p.permute, [node], {"axes": order})
-
-
-def _inverse(order: Sequence[int]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(order)), key=order.__getitem__))

@@ -9,8 +9,9 @@ a function, of the inputs, the cotangents and what the forward saved, derived fr
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import compress
+from types import MappingProxyType
 from typing import Any
 
 from ..compiler.compile_graph import (
@@ -23,6 +24,7 @@ from ..compiler.compile_graph import (
 )
 from ..compiler.ir import Builder, Graph, Node, TensorType, input_node
 from ..compiler.ir import primitives as p
+from ..compiler.ir.layouts import memory_order, node_strides
 from ..compiler.plan.ready_plan import ReadyPlan
 from ..core.compile_lock import COMPILE_LOCK, made_once, refuse_at_exit
 from ..core.dispatch import edge_of, settled
@@ -60,10 +62,13 @@ class Outputs:
     """The outputs as a plan gives them, each node once, and as they are numbered outside.
 
     Of an output that is wanted twice, the second is a copy; memory that is to be overwritten is
-    given by the plan itself where that is possible.
+    given by the plan itself where that is possible. Those whose numbers are in `laid_out` lie in
+    memory in the order that eager code gives them: a plan writes rows, so it permutes their axes.
     """
 
-    def __init__(self, nodes: Sequence[Node], donate: Mapping[int, int]) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], donate: Mapping[int, int], laid_out: Collection[int] = ()
+    ) -> None:
         self.nodes = tuple(dict.fromkeys(nodes))
         at = {node: index for index, node in enumerate(self.nodes)}
         self.indices = [at[node] for node in nodes]
@@ -78,16 +83,49 @@ class Outputs:
                 self.donate[index], self._own[index] = source, number
         for number, index in enumerate(self.indices):
             self._own.setdefault(index, number)
-        self.simple = len(self.nodes) == len(nodes)
+        self.orders: dict[int, tuple[int, ...]] = {}
+        """Index of a plan's output -> its axes, as memory has them."""
+        for index in {self.indices[number] for number in laid_out} - self.donate.keys():
+            node = self.nodes[index]
+            order = memory_order(node.shape, node_strides(node))
+            if order is not None:
+                self.orders[index] = order
+        self.simple = len(self.nodes) == len(nodes) and not self.orders
+
+    def ordered(self, graph: Graph) -> Graph:
+        """A graph with these outputs, and maybe more, as it is compiled."""
+        outputs, build = list(graph.outputs), Builder()
+        for index, order in self.orders.items():
+            outputs[index] = build.apply(p.permute, [outputs[index]], {"axes": order})
+        return Graph(graph.inputs, outputs) if self.orders else graph
+
+    def laid(self, values: Sequence[Array]) -> Sequence[Array]:
+        """The values of an `ordered` graph, with the axes that they have outside."""
+        if not self.orders:
+            return values
+        values = list(values)
+        for index in self.orders:
+            values[index] = values[index].transpose(self._back(index))
+        return values
+
+    def _back(self, index: int) -> list[int]:
+        order = self.orders[index]
+        return sorted(range(len(order)), key=order.__getitem__)
+
+    def in_order(self, index: int, make: Callable[[Array], Array], value: Array) -> Array:
+        """What `make` gives of an output's value, with rows as memory has them."""
+        if index not in self.orders:
+            return make(value)
+        return make(value.transpose(self.orders[index])).transpose(self._back(index))
 
     def number_of(self, index: int) -> int:
         """The output that has the very memory of the plan's output `index`."""
         return self._own[index]
 
-    def expand(self, values: list[Array], inputs: Sequence[Array]) -> list[Array]:
-        """One array for each output from the plan's `values`."""
-        if self.simple:
-            return values[: len(self.nodes)]
+    def expand(self, values: Sequence[Array], inputs: Sequence[Array]) -> list[Array]:
+        """One array for each output from the plan's `values`, which are `laid`."""
+        if len(self.nodes) == len(self.indices):
+            return list(values[: len(self.nodes)])
         result = []
         for number, index in enumerate(self.indices):
             value = values[index]
@@ -95,7 +133,7 @@ class Outputs:
                 copy_elements(inputs[self._into[number]], value)
                 value = inputs[self._into[number]]
             elif self._own[index] != number:
-                value = copy_of(value)
+                value = self.in_order(index, copy_of, value)
             result.append(value)
         return result
 
@@ -122,8 +160,11 @@ class GraphFunction:
         name: str = "compiled",
         fed: Fed | None = None,
         token: Node | None = None,
+        laid_out: Collection[int] = (),
     ) -> None:
-        self.outputs = Outputs(graph.outputs, donate or {})
+        if differentiable and fed is not None and fed.open is not None:
+            laid_out = ()
+        self.outputs = Outputs(graph.outputs, donate or {}, laid_out)
         self.types = [node.type for node in graph.outputs]
         self.graph = Graph(graph.inputs, self.outputs.nodes)
         self.trace = trace
@@ -162,7 +203,7 @@ class GraphFunction:
         return self.forward.executable if self.differentiable else self.plain
 
     def _compile(self, graph: Graph) -> Any:
-        sizes = self.fed.open
+        graph, sizes = self.outputs.ordered(graph), self.fed.open
         if sizes is not None:
             return compile_for_sizes(
                 graph,
@@ -250,7 +291,7 @@ class GraphFunction:
         forward = Graph(self.graph.inputs, outputs)
         executable = self._compile(forward)
         nodes = tuple(tuple(self.fed.origins(each)) for each in origins)
-        backward = _of_copies(parts.backward, saved)
+        backward = self._of_saved_copies(parts.backward, saved)
         types = tuple(node.type for node in backward.outputs)
         return Forward(executable, saved, nodes, backward, tuple(places), token is not None, types)
 
@@ -319,6 +360,23 @@ class GraphFunction:
             saved.append(("output", len(result)))
             result.append(node)
         return result, tuple(saved)
+
+    def _of_saved_copies(self, backward: Graph, saved: Sequence[tuple[str, int]]) -> Graph:
+        """`backward`, whose first inputs are `saved`, with these as they lie in memory.
+
+        What was copied lies densely, unlike its source, and so does an argument with strides of
+        its own that the call overwrites; a result may lie in another order than rows.
+        """
+        new, orders = {}, self.outputs.orders
+        for node, (kind, number) in zip(backward.inputs, saved):
+            strides = node_strides(self.outputs.nodes[number]) if number in orders else None
+            if kind != "output" or (strides is None and "strides" not in node.attrs):
+                continue
+            new[node] = input_node(node.attrs["name"], node.type, node.where)
+            if strides is not None:
+                attrs = MappingProxyType({**new[node].attrs, "strides": strides})
+                new[node] = Node(node.primitive, (), attrs, node.type, node.where)
+        return _with_inputs(backward, new)
 
     @made_once
     def asks_all(self) -> Asked:
@@ -426,7 +484,7 @@ class GraphFunction:
         are those that the function makes, where they are there already.
         """
         forward = self.forward
-        values = forward.executable.run(arrays)
+        values = self.outputs.laid(forward.executable.run(arrays))
         record = CompiledRecord(self, inputs, arrays, values)
         if leaves:
             record.end_at(leaves)
@@ -434,7 +492,7 @@ class GraphFunction:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Outputs as arrays, nothing recorded."""
-        return self.outputs.expand(self.plain.run(arrays), arrays)
+        return self.outputs.expand(self.outputs.laid(self.plain.run(arrays)), arrays)
 
     def __call__(self, inputs: Sequence[Any], leaves: Sequence[Any] = ()) -> list[Tensor]:
         """The outputs as new tensors, recorded for gradients where inputs require them."""
@@ -475,16 +533,8 @@ class GraphFunction:
         )
 
 
-def _of_copies(backward: Graph, saved: Sequence[tuple[str, int]]) -> Graph:
-    """`backward`, whose first inputs are `saved`: what was copied lies densely, unlike its source.
-
-    So is an argument with strides of its own that the call overwrites.
-    """
-    new = {
-        node: input_node(node.attrs["name"], node.type, node.where)
-        for node, (kind, _) in zip(backward.inputs, saved)
-        if kind == "output" and "strides" in node.attrs
-    }
+def _with_inputs(backward: Graph, new: dict[Node, Node]) -> Graph:
+    """`backward` with `new` inputs in the place of others."""
     if not new:
         return backward
     build = Builder()

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core.devices import DeviceLike
 from ..core.tensor import Tensor
+from ..ops import from_data
 from ..ops.conversion import to
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -64,6 +65,29 @@ def array_function(self: Tensor, func: Any, types: Any, args: Any, kwargs: Any) 
     from .numpy_functions import call
 
     return call(func, types, args, kwargs)
+
+
+def array_function_of_numpy(self: Tensor, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """NumPy's other functions as it runs them over PyTorch's tensors, of which it knows nothing.
+
+    They give arrays, but for those that NumPy leaves to a method of the same name.
+    """
+    return func._implementation(*args, **kwargs)
+
+
+def array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """A tensor of what a method of an array gave, where NumPy calls one in a tensor's place."""
+    return from_data.as_tensor(array)
+
+
+def speak_as_pytorch(does: bool) -> None:
+    """Whether NumPy's functions, but for elementwise ones, treat tensors as they do PyTorch's."""
+    kinds: Any = Tensor
+    kinds.__array_function__ = array_function_of_numpy if does else array_function
+    if does:
+        kinds.__array_wrap__ = array_wrap
+    else:
+        del kinds.__array_wrap__
 
 
 for _name, _method in (

@@ -215,7 +215,7 @@ _ALIKE = {
     name: name
     for name in (
         "broadcast_to", "column_stack", "dstack", "einsum", "flipud", "fliplr", "hstack", "inner",
-        "isclose", "kron", "moveaxis", "outer", "ravel", "swapaxes", "tensordot", "tril",
+        "isclose", "kron", "moveaxis", "ravel", "swapaxes", "tensordot", "tril",
         "triu", "vdot", "vstack",
     )
 }  # fmt: skip
@@ -241,6 +241,7 @@ def _pairs() -> Iterator[tuple[str, Any]]:
         "stack": lambda arrays, axis=0: xp.stack(arrays, axis=axis),
         "reshape": lambda a, shape: a.reshape(shape),
         "expand_dims": lambda a, axis: xp.expand_dims(a, axis),
+        "outer": lambda a, b: FUNCTIONS["outer"](a.reshape(-1), b.reshape(-1)),
         "flip": lambda m, axis=None: xp.flip(m, axis=axis),
         "roll": lambda a, shift, axis=None: xp.roll(a, shift, axis=axis),
         "tile": lambda a, reps: FUNCTIONS["tile"](a, reps if isinstance(reps, tuple) else (reps,)),

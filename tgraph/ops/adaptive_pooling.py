@@ -21,6 +21,7 @@ from . import elementwise as e
 from . import movement as m
 from . import reductions as r
 from .basic_draws import uniform
+from .channels_last import keeps_channels_last
 from .pooling import check_planes, max_pool1d, max_pool2d, max_pool3d
 
 OutputSize = int | None | Sequence[int | None]
@@ -149,6 +150,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: OutputSize) -> Tensor:
     return _adaptive_average(input, _output_sizes(input, output_size, 1, "adaptive_avg_pool1d"))
 
 
+@keeps_channels_last
 def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Means over windows that divide the last two dimensions into `output_size` parts.
 
@@ -160,6 +162,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
 
 
 @with_autocast
+@keeps_channels_last
 def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Means over windows that divide the last three dimensions into `output_size` parts."""
     return _adaptive_average(input, _output_sizes(input, output_size, 3, "adaptive_avg_pool3d"))
@@ -173,6 +176,7 @@ def adaptive_max_pool1d(
     return _adaptive_maximum(input, sizes, bool(return_indices))
 
 
+@keeps_channels_last
 def adaptive_max_pool2d(
     input: Tensor, output_size: OutputSize, return_indices: bool = False
 ) -> Any:
@@ -185,6 +189,7 @@ def adaptive_max_pool2d(
 
 
 @with_autocast
+@keeps_channels_last
 def adaptive_max_pool3d(
     input: Tensor, output_size: OutputSize, return_indices: bool = False
 ) -> Any:
@@ -197,6 +202,7 @@ def adaptive_max_pool3d(
 
 
 @with_autocast
+@keeps_channels_last
 def fractional_max_pool2d(
     input: Tensor,
     kernel_size: int | Sequence[int],
@@ -220,6 +226,7 @@ def fractional_max_pool2d(
 
 
 @with_autocast
+@keeps_channels_last
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: int | Sequence[int],

@@ -13,6 +13,7 @@ from ..core.operands import cast, require_tensor, result_type
 from ..core.planned import planned
 from ..core.public import public
 from ..core.tensor import Tensor
+from .channels_last import format_of, keeps_channels_last, laid
 from .movement import Sizes, as_sizes, clone, reshape, slice_axis, unsqueeze
 
 
@@ -51,7 +52,11 @@ def _cat(dim: int, *tensors: Tensor) -> Tensor:
         parts = [reshape(each, none) if _is_empty_vector(each) else each for each in parts]
     for at, each in enumerate(parts):
         _check_fits(first, each._type.shape, axis, at)
-    return apply(p.concatenate, *(cast(each, dtype) for each in parts), axis=axis)
+    found = apply(p.concatenate, *(cast(each, dtype) for each in parts), axis=axis)
+    form = format_of(parts[0])
+    if form is None or any(format_of(each) is not form for each in parts):
+        return found
+    return laid(found, form)
 
 
 def _is_empty_vector(tensor: Tensor) -> bool:
@@ -109,7 +114,14 @@ def _stack(dim: int, *tensors: Tensor) -> Tensor:
     axis = normalize_axis(dim, len(shape) + 1)
     dtype = result_type(*parts)
     rows = (unsqueeze(cast(each, dtype), axis) for each in parts)
-    return apply(p.concatenate, *rows, axis=axis)
+    found = apply(p.concatenate, *rows, axis=axis)
+    form = format_of(parts[0])
+    if form is None or axis == len(shape) or any(format_of(each) is not form for each in parts):
+        return found
+    joined = (*shape[:axis], len(parts) * shape[axis], *shape[axis + 1 :])
+    strides = list(form.strides(joined))  # as if they were one behind the other
+    strides.insert(axis, strides[axis] * shape[axis])
+    return apply(p.copy, found, strides=tuple(strides))
 
 
 @public(out=True, overlap="none")
@@ -140,6 +152,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
 
 
 @public(method=True)
+@keeps_channels_last
 def roll(input: Tensor, shifts: Sizes, dims: Sizes | None = None) -> Tensor:
     """Elements moved by `shifts` along `dims`, those pushed out coming in at the other end."""
     if dims is None:

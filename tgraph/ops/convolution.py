@@ -10,6 +10,7 @@ from ..core.planned import planned
 from ..core.tensor import Tensor
 from . import elementwise as e
 from . import movement as m
+from .channels_last import laid_as
 from .convolution_kinds import convolved, of_parts
 
 Ints = int | Sequence[int]
@@ -199,7 +200,8 @@ def conv2d(
 
     `padding` adds zeros at both sides, or is "same" or "valid".
     """
-    return _convolution(input, weight, bias, stride, padding, dilation, groups, 2)
+    found = _convolution(input, weight, bias, stride, padding, dilation, groups, 2)
+    return laid_as(found, input, weight)
 
 
 @with_autocast
@@ -213,4 +215,5 @@ def conv3d(
     groups: int = 1,
 ) -> Tensor:
     """Cross-correlation of [n, c, depth, height, width] with [o, c / groups, *window]."""
-    return _convolution(input, weight, bias, stride, padding, dilation, groups, 3)
+    found = _convolution(input, weight, bias, stride, padding, dilation, groups, 3)
+    return laid_as(found, input, weight)

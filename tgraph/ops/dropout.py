@@ -11,6 +11,7 @@ from ..core.tensor import Tensor
 from ..runtime.dtypes import float32
 from . import basic_draws
 from . import elementwise as e
+from .channels_last import in_order_of
 
 
 def check_probability(p: float) -> None:
@@ -36,7 +37,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def _dropped(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     keep = e.ge(basic_draws.uniform(shape, float32, device=x._type.device), p)
     scale = 0.0 if p == 1 else 1 / (1 - p)
-    return e.where(keep, e.mul(x, scale), 0)
+    return in_order_of(e.where(keep, e.mul(x, scale), 0), x)
 
 
 def dropout1d(

@@ -14,6 +14,7 @@ from ..core.tensor import Tensor
 from ..runtime.dtypes import float64, uint8
 from . import movement as m
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from .channels_last import keeps_channels_last
 from .resampling import Resampling, resample, resample_bytes
 
 _AREAS = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
@@ -24,6 +25,7 @@ _KINDS = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 
 
 @with_autocast
+@keeps_channels_last
 def interpolate(
     input: Tensor,
     size: int | Sequence[int] | None = None,

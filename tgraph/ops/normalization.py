@@ -16,6 +16,7 @@ from ..runtime.dtypes import DType
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
+from .channels_last import keeps_channels_last
 from .convolution import channels as _channels
 from .norms import norm
 from .padding import pad
@@ -144,6 +145,7 @@ def _rms_norm(x: Tensor, weight: Tensor | None, axes: tuple[int, ...], eps: floa
 
 
 @planned
+@keeps_channels_last
 def group_norm(
     input: Tensor,
     num_groups: int,

@@ -11,6 +11,7 @@ from ..core.eager_context import stored
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from . import movement as m
+from .channels_last import laid_as
 from .concatenation import cat, flip
 
 Pairs = Sequence[tuple[int, int]]
@@ -30,6 +31,11 @@ def pad(
     >>> tg.nn.functional.pad(tg.arange(3.0)[None], (2, 1), mode="reflect")
     tensor([[2., 1., 0., 1., 2., 1.]])
     """
+    found = _padded(input, pad, mode, value)
+    return found if mode == "circular" else laid_as(found, input)
+
+
+def _padded(input: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Tensor:
     if not isinstance(mode, str):
         raise TypeError(f"pad(): argument 'mode' must be str, not {type(mode).__name__}")
     amounts, ndim = tuple(pad), input.ndim

@@ -21,6 +21,7 @@ from ..runtime.records import NamedTuple
 from . import elementwise as e
 from . import movement as m
 from .activations import relu
+from .channels_last import keeps_channels_last
 from .convolution import Ints, spread
 from .padding import pad_constant
 from .windows import windows_of
@@ -207,6 +208,7 @@ def max_pool1d(
     )
 
 
+@keeps_channels_last
 def max_pool2d(
     input: Tensor,
     kernel_size: Ints,
@@ -226,6 +228,7 @@ def max_pool2d(
 
 
 @with_autocast
+@keeps_channels_last
 def max_pool3d(
     input: Tensor,
     kernel_size: Ints,
@@ -294,6 +297,7 @@ def avg_pool1d(
     return _avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1)
 
 
+@keeps_channels_last
 def avg_pool2d(
     input: Tensor,
     kernel_size: Ints,
@@ -310,6 +314,7 @@ def avg_pool2d(
 
 
 @with_autocast
+@keeps_channels_last
 def avg_pool3d(
     input: Tensor,
     kernel_size: Ints,
@@ -351,6 +356,7 @@ def lp_pool1d(
     return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
+@keeps_channels_last
 def lp_pool2d(
     input: Tensor,
     norm_type: float,
@@ -367,6 +373,7 @@ def lp_pool2d(
     return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 2)
 
 
+@keeps_channels_last
 def lp_pool3d(
     input: Tensor,
     norm_type: float,

@@ -6,9 +6,11 @@ from ..core.operands import require_tensor
 from ..core.planned import planned
 from ..core.tensor import Tensor
 from . import movement as m
+from .channels_last import keeps_channels_last
 
 
 @planned
+@keeps_channels_last
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """[*, c * r * r, h, w] as [*, c, h * r, w * r]: a square of places for each r * r channels.
 
@@ -42,6 +44,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 @planned
+@keeps_channels_last
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """[*, c, h * r, w * r] as [*, c * r * r, h, w], which `pixel_shuffle` undoes."""
     by = downscale_factor
@@ -66,6 +69,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 @planned
+@keeps_channels_last
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Channels of [n, c, *] in another order: one of each group after the other.
 

@@ -29,6 +29,7 @@ from ..runtime.dtypes import DType, float32, float64, int32, int64
 from . import elementwise as e
 from . import movement as m
 from . import reductions as r
+from .channels_last import in_order_of
 from .scans import cumsum
 from .zero_dim import with_one_element
 
@@ -49,7 +50,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     if not input._type.shape:
         return make_source(p.full, input._type.device, shape=(), value=0, dtype=int64)
     size = input._type.shape[axis]
-    return _first_in_order(input, axis, size, descending)
+    return in_order_of(_first_in_order(input, axis, size, descending), input)
 
 
 @public(method=True, out="exact")
@@ -62,7 +63,8 @@ def sort(
     if not input._type.shape:
         return return_types.sort(m.clone(input), at)
     axis = normalize_axis(dim, input.ndim)
-    return return_types.sort(apply(p.gather, input, at, axis=axis), at)
+    values = apply(p.gather, input, at, axis=axis)
+    return return_types.sort(in_order_of(values, input), at)
 
 
 @public(method=True, out="exact")

@@ -15,6 +15,7 @@ from ..core.tensor import Tensor
 from ..core.vjp_rules import input_vjp
 from . import elementwise as e
 from . import movement as m
+from .channels_last import laid_as
 from .convolution import (
     Ints,
     by_sizes,
@@ -188,9 +189,10 @@ def conv_transpose2d(
     >>> tg.nn.functional.conv_transpose1d(x, window, stride=2)
     tensor([[[1., 1., 3., 2., 2.]]])
     """
-    return _conv_transpose(
+    found = _conv_transpose(
         input, weight, bias, stride, padding, output_padding, groups, dilation, 2
     )
+    return laid_as(found, input, weight)
 
 
 @with_autocast
@@ -205,6 +207,7 @@ def conv_transpose3d(
     dilation: Ints = 1,
 ) -> Tensor:
     """The transpose of `conv3d`: [n, c, depth, height, width] with [c, o / groups, *window]."""
-    return _conv_transpose(
+    found = _conv_transpose(
         input, weight, bias, stride, padding, output_padding, groups, dilation, 3
     )
+    return laid_as(found, input, weight)

@@ -14,6 +14,7 @@ from ..core.planned import planned
 from ..core.tensor import Tensor
 from ..runtime.dtypes import int64
 from . import movement as m
+from .channels_last import keeps_channels_last
 from .convolution import Ints, spread
 from .scatter_reductions import scatter
 
@@ -31,6 +32,7 @@ def max_unpool1d(
 
 
 @with_autocast
+@keeps_channels_last
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -54,6 +56,7 @@ def max_unpool2d(
 
 
 @with_autocast
+@keeps_channels_last
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,

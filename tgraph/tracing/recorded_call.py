@@ -173,6 +173,20 @@ class Call:
         return {write.output: write.input for write in writes if write.output is not None}
 
     @property
+    def given_back(self) -> set[int]:
+        """The outputs that are results of the call, or what results are views of."""
+        found, waiting = set(), list(self.refs)
+        while waiting:
+            ref = waiting.pop()
+            if ref.kind == "output":
+                found.add(ref.key)
+            elif ref.kind == "view":
+                waiting.append(ref.key)
+            elif ref.kind == "container":
+                waiting += ref.key[1]
+        return found
+
+    @property
     def by_identity(self) -> bool:
         """Whether more counts of a tensor than what is in its memory: which one it is."""
         effects = self.effects

@@ -174,6 +174,8 @@ class _Run:
         self.live: list[int] = []  # which leaves of it have a history
 
     def outputs(self, context: Any) -> Any:
+        for each in _given_to(self.function, self.args, self.kwargs):
+            settled(each)  # a view that was written gets its history now, not in the first run
         first = next_order()
         with context, self.kept.used():
             result = self.function(*self.args, **self.kwargs)
@@ -225,6 +227,17 @@ class _Run:
         if self.saved is not None:
             self.saved.check(_Saved.since(first, made))
         return made
+
+
+def _given_to(function: Any, args: Any, kwargs: Any) -> list[Tensor]:
+    """The tensors that a function is called with, and those in variables around it."""
+    held: list[Any] = [args, kwargs]
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            held.append(cell.cell_contents)
+        except ValueError:  # nothing is assigned to it yet
+            continue
+    return [each for each in pytree.leaves(held) if isinstance(each, Tensor)]
 
 
 class _Saved(NamedTuple):
