@@ -136,6 +136,24 @@ def test_what_needs_the_value_is_refused_with_its_line(function: Any, what: str)
         tg.compile(function, control_flow=True)(tg.tensor(5.0))
 
 
+ALLOWED = {1, 2}
+
+
+def is_allowed(x: Any) -> Any:
+    return counted(x) in ALLOWED, counted(x) in [x * 0 + 2, np.int64(7), "a"]
+
+
+def test_a_container_that_changes_is_looked_at_again() -> None:
+    compiled = tg.compile(is_allowed, control_flow=True)
+    for x in (3.0, 9.0, 5.0):
+        assert [bool(each) for each in compiled(tg.tensor(x))] == [*is_allowed(tg.tensor(x))]
+    ALLOWED.add(4)
+    try:
+        assert bool(compiled(tg.tensor(9.0))[0])
+    finally:
+        ALLOWED.remove(4)
+
+
 def digits(x: Any) -> Any:
     """All digits of floats, in a program of float64 numbers."""
     k, t, n = 0.0, 0.0, 0
@@ -178,9 +196,15 @@ def either_value(x: Any) -> Any:
     return (x or 5.0) + 1, (x and 2.0) * 2, x > 1 or x < -1
 
 
+def converts_alone(x: Any) -> Any:
+    n = int(x)
+    return x * n, n // 2, x * float(x)
+
+
 @pytest.mark.parametrize(
     ("function", "inputs"),
     [
+        (converts_alone, [tg.tensor(3.5), tg.tensor(-1.5)]),
         (digits, [tg.tensor(10.0, dtype=tg.float64), tg.tensor(-1.0, dtype=tg.float64)]),
         (flag, [tg.tensor([1.0, 2.0, -1.0]), tg.tensor([-1.0, -1.0, 3.0])]),
         (becomes_a_tensor, [tg.tensor(3.0), tg.tensor(30.0)]),

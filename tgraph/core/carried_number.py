@@ -88,22 +88,25 @@ class CarriedNumber(TracedNumber):
         first, second = (other, self) if reflected else (self, other)
         if sign in _COMPARISONS:
             dtype = TYPES[max(self.kind, kind, key=_KINDS.__getitem__)]
-            return CarriedNumber(_COMPARISONS[sign](as_type(first, dtype), as_type(second, dtype)))
+            return CarriedNumber(_COMPARISONS[sign](*self._both(first, second, dtype)))
         if sign in _OF_BITS:
             return self._of_bits(sign, first, second, kind)
         wide = max(self.kind, kind, int, key=_KINDS.__getitem__)
         natural = is_natural(first) and is_natural(second)
         if sign == "/" or (sign == "**" and wide is int and not is_natural(second)):
             wide = max(wide, float, key=_KINDS.__getitem__)
-        made = _ARITHMETIC[sign](as_type(first, TYPES[wide]), as_type(second, TYPES[wide]))
+        made = _ARITHMETIC[sign](*self._both(first, second, TYPES[wide]))
         return CarriedNumber(made, natural and wide is int and sign != "-")
+
+    def _both(self, first: Any, second: Any, dtype: DType) -> tuple[Tensor, Tensor]:
+        return as_type(first, dtype, self), as_type(second, dtype, self)
 
     def _of_bits(self, sign: str, first: Any, second: Any, kind: type) -> Any:
         if kind not in (bool, int) or self.kind not in (bool, int):
             return NotImplemented
         are_bools = kind is self.kind is bool and sign in "&|^"
         dtype = bool_ if are_bools else int64
-        made = _OF_BITS[sign](as_type(first, dtype), as_type(second, dtype))
+        made = _OF_BITS[sign](*self._both(first, second, dtype))
         return CarriedNumber(made, is_natural(first) and is_natural(second))
 
     def __neg__(self) -> CarriedNumber:
@@ -190,7 +193,7 @@ class CarriedNumber(TracedNumber):
             raise TraceError(
                 f"{what} of a number is asked for, at {user_site()}, which a branch or loop on "
                 "tensors decides: its value is known only when the compiled function runs. Compare "
-                "the number instead, or use it as an index of a tensor."
+                "the number instead, use it as an index of a tensor, or return it."
             )
 
         method.__name__ = name
@@ -241,9 +244,9 @@ def is_natural(value: Any) -> bool:
     return type(value) is SymInt or (type(value) in (bool, int) and value >= 0)
 
 
-def as_type(value: Any, dtype: DType) -> Tensor:
-    """A number as a tensor of a type."""
+def as_type(value: Any, dtype: DType, like: CarriedNumber) -> Tensor:
+    """A number as a tensor of a type, in the graph of another one."""
     if type(value) is CarriedNumber:
         return value.to(dtype)
-    made: Tensor = state.context.constant(value, dtype)
+    made: Tensor = like.tensor.new_full((), value, dtype=dtype)  # type: ignore[attr-defined]
     return made

@@ -15,7 +15,7 @@ from ..core.trace_state import Rewrite
 from ..tracing.recording.entered import original_of
 from .rewrite import rewritten
 
-_ASKS = ("bool()", "use as a Python integer", "iterating")
+_ASKS = ("bool()", "int()", "float()", "complex()", "use as a Python integer", "iterating")
 
 
 class Rewritings:

@@ -9,6 +9,8 @@ import builtins
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.carried_number import TYPES, CarriedNumber, kind_of, number_kind
 from ..core.state import state
 from ..core.tensor import Tensor
@@ -94,15 +96,19 @@ def same(one: Any, other: Any) -> Any:
 
 def contains(found: Any, container: Any) -> Any:
     """`found in container`, of a number that the graph decides and a container of numbers."""
-    if isinstance(container, (list, tuple, set, frozenset, dict, range)):
-        if isinstance(container, range):
-            return _in_range(found, container)
-        equal = [found == each for each in container if number_kind(each) is not None]
-        made: Any = False
-        for each in equal:
-            made = made | each
-        return made
-    return found in container
+    if isinstance(container, range):
+        return _in_range(found, container)
+    if not isinstance(container, (list, tuple, set, frozenset, dict)):
+        return found in container
+    made: Any = False
+    for each in call(list, container):  # which the recorder hears of
+        if isinstance(each, np.generic):
+            each = each.item()
+        if isinstance(each, Tensor):
+            made = made | CarriedNumber(decision(each == found))
+        elif number_kind(each) is not None:
+            made = made | (found == each)
+    return made
 
 
 def _in_range(found: CarriedNumber, numbers: range) -> Any:
