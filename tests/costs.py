@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import sampling
 
-SECONDS = 0.2
+SECONDS = 0.1
 """So long a test function may take and run whole; one that takes 100 times as long has 10 parts."""
 
 

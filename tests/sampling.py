@@ -33,7 +33,7 @@ ROTATED = "rotated"
 LIST = Path(__file__).parent / "rotating.txt"
 """Test functions that take long, and in how many commits all their rows have run."""
 
-SLOW_PARTS = 8
+SLOW_PARTS = 10
 """In so many commits all slow tests have run, which take as long as all others."""
 
 

@@ -34,7 +34,12 @@ ALIASING = frozenset({
 """The primitives whose results show the memory of their input, as in PyTorch (flip copies)."""
 _ORDERED_ALIKE = frozenset({"flip", "conj", "complex"})
 
-row_major = lru_cache(maxsize=1 << 12)(contiguous_strides)
+_row_major = lru_cache(maxsize=1 << 12)(contiguous_strides)
+
+
+def row_major(shape: Shape) -> Strides:
+    """The strides of rows, one object for each shape; those of open sizes belong to a trace."""
+    return _row_major(shape) if are_plain_ints(shape) else contiguous_strides(shape)
 
 
 def node_strides(node: Node) -> Strides:
@@ -91,10 +96,11 @@ def result_strides(
         return given
     if all(are_same(strides, row_major(own)) for own, strides in operands):
         return row_major(shape)
+    if all(are_plain_ints((*own, *strides)) for own, strides in operands) and are_plain_ints(shape):
+        return _known_strides(shape, tuple(operands))
     return _elementwise_strides(shape, tuple(operands))
 
 
-@lru_cache(maxsize=1 << 12)
 def _elementwise_strides(shape: Shape, operands: tuple[tuple[Shape, Strides], ...]) -> Strides:
     """PyTorch's order (TensorIterator): axes are sorted by the first operand that tells them apart.
 
@@ -138,6 +144,9 @@ def _fills_memory(shape: Shape, strides: Strides) -> bool:
             return False
         step *= size
     return True
+
+
+_known_strides = lru_cache(maxsize=1 << 12)(_elementwise_strides)
 
 
 def memory_order(shape: Shape, strides: Strides) -> tuple[int, ...] | None:

@@ -75,11 +75,12 @@ LABELS = idx(np.zeros(6, np.uint8))
         (IMAGES[:9], LABELS, "damaged idx file"), (b"", LABELS, "not an idx file"),
         (gzip.compress(IMAGES)[:-20], LABELS, "damaged gzip file"),
         (b"\0\0\x08\xff" + IMAGES[4:20], LABELS, "damaged idx file"),
+        (b"\0\0\x08\x12" + b"\0" * 4 + b"\xff" * 68, LABELS, "damaged idx file"),
         (IMAGES, idx(np.zeros(5, np.uint8)), "6 images and 5 labels"),
         (IMAGES, idx(np.full(6, 10, np.uint8)), "label 10, of 10 classes"),
         (LABELS, IMAGES, "expected bytes in 3 axes, got uint8 of shape"),
     ],
-    ids=range(8),
+    ids=range(9),
 )  # fmt: skip
 def test_damaged_idx_files(tmp_path: Path, images: bytes, labels: bytes, text: str) -> None:
     (tmp_path / "t10k-images-idx3-ubyte").write_bytes(images)

@@ -97,6 +97,8 @@ def test_files_of_before_1_6() -> None:
         tg.load(DATA / "legacy.pt", mmap=True)
     with pytest.raises(serialization.LoadError, match=r"tar archive.*save it again with torch"):
         tg.load(io.BytesIO(b"x" * 257 + b"ustar" + b"\0" * 300))
+    with pytest.raises(serialization.LoadError, match="no checkpoint"):
+        tg.load(io.BytesIO(b"x" * 148 + b"000977" + b"\0" * 400))
 
 
 def test_torch_reads_our_files() -> None:

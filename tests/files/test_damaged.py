@@ -117,6 +117,16 @@ def tensor(
 
 HUGE = b"\x8a\x08" + b"\xff" * 7 + b"\x3f"
 DOUBLED = b")" + b"".join(b"q\x00h\x00\x86" for _ in range(80))  # a tuple of 2**80 parts
+
+
+def chain(place: int) -> bytes:
+    """A set of pairs of a set and a number, whose set is such a set, and so on."""
+    keep = b"q" + bytes([place]) + b"0"
+    get = b"h" + bytes([place])
+    pair = get + b"K\x00\x86" + get + b"K\x01\x86"
+    return b"(K\x05\x91" + keep + (b"(" + pair + b"\x91" + keep) * 40
+
+
 HARMFUL = {
     "a memo of gigabytes": b"Nr\xff\xff\xff\xff)b.",
     "a string of gigabytes": b"\x8e" + struct.pack("<Q", 1 << 60) + b"x.",
@@ -124,6 +134,15 @@ HARMFUL = {
     "an integer of megabytes": b"\x8b\xff\xff\xff\x00" + b"\xff" * 5000 + b".",
     "a key that takes forever": b"}" + DOUBLED + b"Ns.",
     "a set that takes forever": b"\x8f(" + DOUBLED + b"\x90.",
+    "sets that share sets": chain(1) + chain(2) + b"(h\x01h\x02\x91.",
+    "numbers of one hash": b"}(" + b"".join(
+        b"\x8a\x0a" + (at * (2**61 - 1)).to_bytes(10, "little") + b"N" for at in range(100)
+    ) + b"u.",
+    "numbers of one hash in a set": b"\x8f(" + b"".join(
+        b"\x8a\x0a" + (at * (2**61 - 1)).to_bytes(10, "little") for at in range(100)
+    ) + b"\x90.",
+    "dicts by default in each other": b"ccollections\ndefaultdict\nq\x000N\x85q\x010"
+    + b"h\x00h\x01RN" * 60000 + b"N" + b"s" * 60000 + b".",
     "a size of gigabytes": b"cbuiltins\nbytearray\n\x8a\x06\0\0\0\0\0\x01\x85R.",
     "copies": b"cbuiltins\nset\nq\x00]q\x01(" + b"N" * 3000 + b"e00" + b"h\x00h\x01\x85R0" * 900
     + b"N.",
@@ -213,6 +232,14 @@ def test_the_other_order_of_bytes() -> None:
         records[name] = struct.pack(f">{len(values)}f", *values)
     found = tg.load(io.BytesIO(packed({**records, "byteorder": b"big"})))
     assert same(found, {"x": X, "z": tg.complex(X, X)})
+
+
+def test_a_storage_of_the_other_order_has_one_type() -> None:
+    pickle = b"\x80\x02](" + tensor() + tensor().replace(b"FloatStorage", b"HalfStorage") + b"e."
+    content = {**RECORDS, "data.pkl": pickle}
+    assert [each.dtype for each in tg.load(io.BytesIO(packed(content)))] == [tg.float32, tg.float16]
+    with pytest.raises(LoadError, match="is read as two types"):
+        tg.load(io.BytesIO(packed({**content, "byteorder": b"big"})))
 
 
 def test_records_that_share_bytes_are_refused() -> None:

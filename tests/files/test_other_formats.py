@@ -97,6 +97,58 @@ def test_hdf5_has_groups_and_follows_no_links(tmp_path: Path) -> None:
         tg.load(path)
 
 
+def header(shape: str, kind: str = "<f4") -> bytes:
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}".encode()
+    return b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        header("(0, 9223372036854775808)"), header(f"({'0, ' * 70})"), header("(2,)"),
+        header("(-1, -1)"), header("(True,)"), header("(0,)", "O"), header("(0,)", "f16"),
+        header("()", "no type"), header("(" * 300), b"\x93NUMPY\1\0\xff\xff",
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_headers_of_numpy_that_make_no_sense(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(LoadError):
+        tg.load(tmp_path / "x.npy")
+
+
+def test_hdf5_files_that_mean_harm(tmp_path: Path) -> None:
+    """What lies in many groups is read once; nothing lies in itself, or is made of nothing."""
+    h5py = pytest.importorskip("h5py", reason="HDF5 files need h5py, which is not installed")
+    path = tmp_path / "links.h5"
+    with h5py.File(path, "w") as file:
+        file.create_group("0")["x"] = np.arange(3.0)
+        for at in range(1, 40):
+            group = file.create_group(str(at))
+            group["a"] = group["b"] = file[str(at - 1)]
+    found = tg.load(path)
+    assert found["39"]["a"] is found["39"]["b"]
+    found = found["39"]
+    for _ in range(39):
+        found = found["a"]
+    assert found["x"].tolist() == [0.0, 1.0, 2.0]
+    with h5py.File(tmp_path / "circle.h5", "w") as file:
+        group = file.create_group("0/1")
+        group["again"] = file["0"]
+    with h5py.File(tmp_path / "deep.h5", "w") as file:
+        file.create_group("/".join("0" * 200))
+    with h5py.File(tmp_path / "sparse.h5", "w") as file:
+        file.create_dataset("a", (1 << 31,), "u1", chunks=(1 << 20,), compression="gzip")
+    with h5py.File(tmp_path / "type.h5", "w") as file:
+        file["a"] = np.dtype("f8")
+    for name, text in (
+        ("circle", "lies in itself"), ("deep", "more than 100 groups in each other"),
+        ("sparse", "has 2,147,483,648 bytes, in a file of"), ("type", "holds no numbers"),
+    ):  # fmt: skip
+        with pytest.raises(LoadError, match=text):
+            tg.load(tmp_path / f"{name}.h5")
+
+
 def test_without_h5py_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
     with pytest.raises(ImportError, match=r"tgraph\[files\]"):
@@ -126,6 +178,7 @@ def test_damage(end: str, tmp_path: Path) -> None:
     place = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
     for wrong in (
         table(a={**place, "shape": [1 << 60]}), table(a={**place, "shape": [-2, -1]}),
+        table(a={"dtype": "F32", "shape": [0, 1 << 63], "data_offsets": [0, 0]}),
         table(a={**place, "dtype": "F8"}), table(a={**place, "data_offsets": [0, 1 << 60]}),
         table(a=place, b=place), table(a=3), table(a={"dtype": "F32"}), b"\xff" * 8,
         (200_000).to_bytes(8, "little") + b"[" * 200_000, table(a=place)[:-1] + b',"a":1}',

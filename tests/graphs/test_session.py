@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import threading
 
@@ -12,6 +13,7 @@ from tgraph.runtime.device import Device
 import tgraph as tg
 from tgraph import nn
 from tgraph.graphs.on_device import on_device
+from tgraph.serialization import LoadError
 
 BATCH = [[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]
 
@@ -437,6 +439,33 @@ def test_variables_of_any_name_and_type_are_saved(tmp_path):
     assert other.run(total).item() == 3 + 15 + 2 + 18 and other.get(file).dtype is tg.bfloat16
     with pytest.raises(KeyError, match="no variable other; it has file, turned"):
         session.get("other")
+
+
+def test_damaged_files_of_variables_change_nothing(tmp_path):
+    w = nn.Parameter(tg.arange(40.0))
+    with tg.Graph() as g:
+        w.sum()
+    session, path = tg.Session(g), tmp_path / "state"
+    session.save(path)
+    content, source = path.read_bytes(), random.Random(3)
+    session.set(w, tg.ones(40))
+    np.save(tmp_path / "array.npy", np.ones(3))
+    damaged = [b"", b"PK", b"no such file", (tmp_path / "array.npy").read_bytes()]
+    for at in range(0, len(content), 7):
+        changed = bytearray(content)
+        changed[at] ^= 1 << source.randrange(8)
+        damaged += [content[:at], bytes(changed)]
+    refused = 0
+    for each in damaged:
+        path.write_bytes(each)
+        try:
+            session.restore(path)
+        except (LoadError, ValueError):  # or of other variables, where a name is damaged
+            refused += 1
+            assert session.get(w).tolist() == [1.0] * 40
+        else:
+            session.set(w, tg.ones(40))
+    assert refused > len(damaged) // 2
 
 
 def test_averages_follow_a_step():

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from ..compiler.ir import Family, IRKindError, IRTypeError, Primitive, TensorType, infer_type
 from ..compiler.ir import primitives as p
+from ..compiler.ir.shapes import are_plain_ints
 from ..runtime.device import CPU, Device
 from .classes import like, pass_on
 from .context import ALIASING, Context
@@ -91,11 +92,19 @@ def result_type_of(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dic
     try:
         return _inferred[key][0]
     except KeyError:
-        if primitive.family is Family.OPAQUE:  # the table would keep users' functions alive
-            return _infer(primitive, tensors, attrs, None)
-        return _infer(primitive, tensors, attrs, key)
+        return _infer(
+            primitive, tensors, attrs, key if _may_keep(primitive, tensors, attrs) else None
+        )
     except TypeError:  # an attribute that cannot be hashed
         return _infer(primitive, tensors, attrs, None)
+
+
+def _may_keep(primitive: Primitive, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> bool:
+    """Whether the table keeps nothing of a trace alive: no functions, bodies or open sizes."""
+    if primitive.family in (Family.OPAQUE, Family.CONTROL):
+        return False
+    sizes = [each if type(each) is tuple else (each,) for each in attrs.values()]
+    return all(map(are_plain_ints, (*(each._type.shape for each in tensors), *sizes)))
 
 
 def apply(primitive: Primitive, *tensors: Tensor, **attrs: Any) -> Tensor:

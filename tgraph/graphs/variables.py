@@ -19,6 +19,7 @@ from ..ops.from_data import as_tensor
 from ..runtime.arrays import contiguous, copy_elements, copy_of, place, to_host
 from ..runtime.device import CPU, Device
 from ..runtime.whole_files import written_whole
+from ..serialization.errors import LoadError
 from .lookup import plain
 from .reads import check_array
 
@@ -128,8 +129,7 @@ class Variables:
 
     def restore(self, path: Any, strict: bool) -> None:
         every = self._graph.variables
-        with np.load(os.fspath(path), allow_pickle=False) as file:
-            saved = {name: file[name] for name in file.files}
+        saved = _read(os.fspath(path))
         missing, unknown = every.keys() - saved.keys(), saved.keys() - every.keys()
         if strict and (missing or unknown):
             raise ValueError(
@@ -149,6 +149,18 @@ class Variables:
         with self.lock:
             for tensor, array in arrays:
                 copy_elements(self.array(tensor), place(array, self._device_of(tensor)))
+
+
+def _read(path: str) -> dict[str, Any]:
+    """The arrays of a file by their names; LoadError where it is damaged."""
+    with open(path, "rb") as opened:
+        try:
+            with np.load(opened, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+        except Exception as error:  # NumPy's, zipfile's and zlib's, of eight types
+            raise LoadError(
+                f"{path!r} is no file of session.save(), or is damaged: {error!s:.200}"
+            ) from error
 
 
 def _write(file: Any, arrays: Mapping[str, Any]) -> None:

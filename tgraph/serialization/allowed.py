@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.layouts import Layout, layout_named, sparse_coo, sparse_csc, sparse_csr
@@ -33,27 +33,55 @@ from .user_globals import SAFE
 
 _PLAIN = (str, int, float, complex, bool, bytes, type(None), DType, Device, Tensor, Size)
 _MOST_PARTS = 64
+_MOST_ELEMENTS = 4096
+"""Of sets in keys, which are counted as often as they are shared."""
+_MOST_ALIKE = 64
+"""Keys of one container that have the same hash."""
 
 
 def checked_key(key: Any) -> Any:
-    """A key of a dict or element of a set, which Python can hash in no time.
+    """A key of a dict or element of a set, which Python can hash and compare in no time.
 
-    The hash of tuples of tuples follows every way through them, of which a few bytes of a pickle
-    can make more than there is time for.
+    The hash of tuples of tuples follows every way through them, as equality of sets of sets does,
+    of which a few bytes of a pickle can make more than there is time for.
     """
-    waiting, parts = [key], 0
+    waiting, parts, elements = [key], 0, 0
     while waiting:
         each = waiting.pop()
+        if type(each) is frozenset:
+            elements += 1 + len(each)
+            if elements > _MOST_ELEMENTS:
+                raise LoadError(f"a key of a dict has sets of more than {_MOST_ELEMENTS} elements")
+            parts -= len(each)
+            waiting += each
+            continue
         parts += 1
         if parts > _MOST_PARTS:
             raise LoadError(f"a key of a dict has more than {_MOST_PARTS} parts")
         if type(each) in (tuple, Size):
             waiting += each[: _MOST_PARTS + 1]
-        elif type(each) is frozenset:
-            continue  # whose hash is known, and was made of such keys
         elif not isinstance(each, _PLAIN) and type(each) not in SAFE:
             raise LoadError(f"a key of a dict cannot be a {type(each).__name__}")
     return key
+
+
+def checked_keys(keys: Iterable[Any], hashes: Counter[int] | None = None) -> list[Any]:
+    """Keys of one container, which has others with these `hashes`, if any.
+
+    Numbers and tuples can be chosen so that their hashes are equal: each of them would be compared
+    with all others.
+    """
+    hashes = Counter() if hashes is None else hashes
+    found = []
+    for key in keys:
+        found.append(checked_key(key))
+        if type(key) in (str, bytes):  # nobody can choose their hashes
+            continue
+        number = hash(key)
+        hashes[number] += 1
+        if hashes[number] > _MOST_ALIKE:
+            raise LoadError(f"more than {_MOST_ALIKE} keys of a container have the same hash")
+    return found
 
 
 # --- values of our types -----------------------------------------------------------------------
@@ -162,7 +190,8 @@ def _ordered_dict(*arguments: Any) -> OrderedDict[Any, Any]:
     fits = type(pairs) is list and all(type(e) in (list, tuple) and len(e) == 2 for e in pairs)
     _check(fits, "an OrderedDict", arguments)
     assert pairs is not None
-    return OrderedDict((checked_key(key), value) for key, value in pairs)
+    keys = checked_keys(key for key, _ in pairs)
+    return OrderedDict(zip(keys, (value for _, value in pairs), strict=True))
 
 
 def _counter(*arguments: Any) -> Counter[Any]:
@@ -184,7 +213,7 @@ def _set(kind: type) -> Callable[..., Any]:
     def make(*arguments: Any) -> Any:
         fits = len(arguments) == 1 and type(arguments[0]) is list
         _check(fits or not arguments, f"a {kind.__name__}", arguments)
-        return kind(map(checked_key, arguments[0] if arguments else ()))
+        return kind(checked_keys(arguments[0] if arguments else ()))
 
     return make
 

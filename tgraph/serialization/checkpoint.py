@@ -58,6 +58,7 @@ class _Reader:
         self._restore = restore
         self._mapped = mapped
         self._loaded: dict[str, UntypedStorage] = {}
+        self._orders: dict[str, int] = {}  # bytes of the parts whose order was turned
         self._swapped = self._is_swapped()
 
     def text(self, name: str) -> bytes:
@@ -78,6 +79,11 @@ class _Reader:
         if key not in self._loaded:
             self._loaded[key] = self._read(cls, key, location)
         storage = self._loaded[key]
+        if self._swapped and self._orders.setdefault(key, _part(cls)) != _part(cls):
+            raise LoadError(
+                f"storage '{key}' is read as two types, of which the order of bytes of one is not "
+                "that of the other: the file is damaged"
+            )
         size = 1 if cls is UntypedStorage else cls.dtype.itemsize
         if count * size > storage.nbytes():
             raise LoadError(
@@ -99,9 +105,14 @@ class _Reader:
         return self._restore(storage_over(content, CPU), location)
 
 
+def _part(cls: Any) -> int:
+    """The bytes of a number in a storage, of which complex ones have two."""
+    return 1 if cls is UntypedStorage else int(cls.dtype.to_real().itemsize)
+
+
 def swapped(content: Any, cls: type[TypedStorage]) -> Any:
     """The bytes of elements in the other order; complex numbers by their parts."""
-    parts = cls.dtype.to_real().itemsize
+    parts = _part(cls)
     if parts == 1:
         return content
     return content.view(np.dtype(f"u{parts}")).byteswap().view(np.uint8)

@@ -226,10 +226,10 @@ def _no_storage(given: Any) -> Any:
 
 def _is_old_tar(start: bytes) -> bool:
     """Whether a header of a tar archive without a mark: its sum is written in it."""
-    if len(start) < 512 or not start[148:154].strip(b" \0").isdigit():
+    digits = start[148:154].strip(b" \0")
+    if len(start) < 512 or not digits.isdigit() or max(digits) > ord("7"):
         return False
-    told = int(start[148:154].strip(b" \0"), 8) if b"8" not in start[148:154] else -1
-    return told == sum(start[:148]) + 8 * 32 + sum(start[156:])
+    return int(digits, 8) == sum(start[:148]) + 8 * 32 + sum(start[156:])
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,30 +58,58 @@ def read(path: str, mapped: bool) -> dict[str, Any]:
         raise NotImplementedError("load(mmap=True): HDF5 files cannot be mapped")
     try:
         with h5py.File(path, "r") as file:
-            return _read_group(h5py, file)
+            return _Reader(h5py, os.path.getsize(path)).group(file)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         if isinstance(error, LoadError | FileNotFoundError | PermissionError | IsADirectoryError):
             raise
         raise LoadError(f"the HDF5 file cannot be read: {error!s:.200}") from error
 
 
-def _read_group(h5py: Any, group: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in group:
-        link = group.get(name, getlink=True)
-        if not isinstance(link, h5py.HardLink):
+_DEEPEST = 100
+_MOST_BYTES = 1 << 28
+"""So large a dataset may be of which the file has hardly anything: what is not there is 0."""
+_MOST_COMPRESSED = 2000
+
+
+class _Reader:
+    """Reads a file of some size. What lies in several groups is read once, and is one object."""
+
+    def __init__(self, h5py: Any, nbytes: int) -> None:
+        self.h5py, self.nbytes = h5py, nbytes
+        self.found: dict[int, Any] = {}  # by their places in the file
+
+    def group(self, group: Any, depth: int = 0) -> dict[str, Any]:
+        if depth > _DEEPEST:
+            raise LoadError(f"the HDF5 file has more than {_DEEPEST} groups in each other")
+        found: dict[str, Any] = {}
+        for name in group:
+            link = group.get(name, getlink=True)
+            if not isinstance(link, self.h5py.HardLink):
+                raise LoadError(
+                    f"{name!r:.100} is a link to another place or file, which is not followed"
+                )
+            each = group[name]
+            place = self.h5py.h5o.get_info(each.id).addr
+            if place not in self.found:
+                self.found[place] = None  # until it is read
+                is_group = isinstance(each, self.h5py.Group)
+                read = self.group(each, depth + 1) if is_group else self._tensor(each, name)
+                self.found[place] = read
+            if self.found[place] is None:
+                raise LoadError(f"the group {name!r:.100} lies in itself")
+            found[name] = self.found[place]
+        return found
+
+    def _tensor(self, dataset: Any, name: str) -> Tensor:
+        if (
+            not isinstance(dataset, self.h5py.Dataset)
+            or dataset.external
+            or dataset.is_virtual
+            or dataset.dtype.kind not in "biufc"
+        ):
+            raise LoadError(f"dataset {name!r:.100} holds no numbers, or lies in other files")
+        if dataset.nbytes > max(_MOST_BYTES, _MOST_COMPRESSED * self.nbytes):
             raise LoadError(
-                f"{name!r:.100} is a link to another place or file, which is not followed"
+                f"dataset {name!r:.100} has {dataset.nbytes:,} bytes, in a file of {self.nbytes:,}"
             )
-        each = group[name]
-        if isinstance(each, h5py.Group):
-            found[name] = _read_group(h5py, each)
-        else:
-            found[name] = _tensor(each, name)
-    return found
-
-
-def _tensor(dataset: Any, name: str) -> Tensor:
-    if dataset.external or dataset.is_virtual or dataset.dtype.kind not in "biufc":
-        raise LoadError(f"dataset {name!r:.100} holds no numbers, or lies in other files")
-    return from_numpy(np.array(dataset[()]))
+        return from_numpy(np.array(dataset[()]))

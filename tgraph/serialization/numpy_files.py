@@ -89,10 +89,10 @@ def _tensor(content: Any, name: str) -> Tensor:
     elements = content[start:]
     if elements.ctypes.data % max(dtype.alignment, 1):
         elements = elements.copy()
-    array = elements.view(dtype).reshape(shape, order="F" if fortran else "C")
     try:
+        array = elements.view(dtype).reshape(shape, order="F" if fortran else "C")
         return from_numpy(array.astype(dtype.newbyteorder("="), copy=False))
-    except TypeError as error:
+    except (TypeError, ValueError, OverflowError) as error:  # sizes beyond all, beside one of 0
         raise LoadError(f"{name!r:.100}: {error}") from error
 
 

@@ -141,6 +141,7 @@ def _checked(name: str, given: Any) -> tuple[DType, tuple[int, ...], tuple[int, 
         )
     dtype = _NAMES[given["dtype"]]
     fits = len(places) == 2 and len(shape) <= 64 and min([0, *shape, *places]) == 0
+    fits = fits and max([0, *shape]) < 1 << 62
     if not fits or places[1] - places[0] != math.prod(shape) * dtype.itemsize:
         raise LoadError(f"the shape and the place of tensor {name!r:.100} do not fit each other")
     return dtype, tuple(shape), (places[0], places[1])

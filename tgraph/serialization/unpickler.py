@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import struct
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from .allowed import Allowed, checked_key
+from .allowed import Allowed, checked_keys
 from .errors import LoadError
 
 _MOST_DIGITS = 4096  # bytes of an integer
+_MOST_NESTED = 1000
 _MARK = object()
 _SIZED = (list, dict, tuple, str, bytes, bytearray)
 
@@ -57,10 +59,12 @@ class Unpickler:
         self._to_copy = 2 * len(data) + (1 << 16)
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
+        self._hashes: dict[int, tuple[Any, Counter[int]]] = {}  # by containers, which are kept
+        self._nested = 0
 
     def load(self) -> Any:
         """The object of the next pickle; LoadError where it is none, or is not allowed."""
-        self._stack, self._memo = [], {}
+        self._stack, self._memo, self._hashes = [], {}, {}
         try:
             while True:
                 code = self._bytes(1)
@@ -192,28 +196,44 @@ class Unpickler:
 
     def _set_item(self) -> None:
         value, key = self._pop(), self._pop()
-        self._target(dict)[checked_key(key)] = value
-
-    def _pairs(self, values: list[Any]) -> list[tuple[Any, Any]]:
-        if len(values) % 2:
-            raise LoadError("the pickle has a key without a value: it is damaged")
-        return [(checked_key(key), value) for key, value in zip(values[::2], values[1::2])]
+        self._set_pairs([key, value])
 
     def _set_items(self) -> None:
-        pairs = self._pairs(self._pop_to_mark())
+        self._set_pairs(self._pop_to_mark())
+
+    def _set_pairs(self, values: list[Any]) -> None:
         target = self._target(dict)
-        for key, value in pairs:
+        for key, value in self._pairs(values, target):
+            if type(target) is type(value) is defaultdict:
+                self._count_nested()
             target[key] = value
 
+    def _pairs(self, values: list[Any], target: Any) -> list[tuple[Any, Any]]:
+        if len(values) % 2:
+            raise LoadError("the pickle has a key without a value: it is damaged")
+        return list(zip(checked_keys(values[::2], self._hashes_of(target)), values[1::2]))
+
+    def _hashes_of(self, target: Any) -> Counter[int]:
+        """How many keys of a container have each hash."""
+        return self._hashes.setdefault(id(target), (target, Counter[int]()))[1]
+
+    def _count_nested(self) -> None:
+        """Python frees defaultdicts in each other by calls in each other, until it crashes."""
+        self._nested += 1
+        if self._nested > _MOST_NESTED:
+            raise LoadError(f"the pickle has more than {_MOST_NESTED} defaultdicts in others")
+
     def _dict(self) -> None:
-        self._stack.append(dict(self._pairs(self._pop_to_mark())))
+        made: dict[Any, Any] = {}
+        made.update(self._pairs(self._pop_to_mark(), made))
+        self._stack.append(made)
 
     def _add_items(self) -> None:
-        values = self._pop_to_mark()
-        self._target(set).update(map(checked_key, values))
+        values, target = self._pop_to_mark(), self._target(set)
+        target.update(checked_keys(values, self._hashes_of(target)))
 
     def _frozen_set(self) -> None:
-        self._stack.append(frozenset(map(checked_key, self._pop_to_mark())))
+        self._stack.append(frozenset(checked_keys(self._pop_to_mark())))
 
     def _target(self, kind: type) -> Any:
         found = self._stack[-1]

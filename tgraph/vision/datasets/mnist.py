@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core.tensor import Tensor
 from ...ops.from_data import from_numpy
+from ...serialization.errors import LoadError
 from ..pillow import image_module
 from .vision import Transform, VisionDataset, refuse_download
 
@@ -28,7 +29,7 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
     Two zero bytes, a byte for the type of the elements, one for the number of axes, their sizes as
     big-endian integers of 4 bytes, the elements (http://yann.lecun.com/exdb/mnist).
 
-    RuntimeError where the file is damaged.
+    LoadError where the file is damaged.
     """
     with open(path, "rb") as file:
         data = file.read()
@@ -36,21 +37,25 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
-            raise RuntimeError(f"{path}: damaged gzip file ({error})") from error
+            raise LoadError(f"{path}: damaged gzip file ({error})") from error
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _ELEMENTS:
-        raise RuntimeError(f"{path}: not an idx file: it begins with {data[:4]!r}")
+        raise LoadError(f"{path}: not an idx file: it begins with {data[:4]!r}")
     dtype, axes = _ELEMENTS[data[2]], data[3]
     begin = 4 + 4 * axes
     if axes > _MOST_AXES or len(data) < begin:
-        raise RuntimeError(f"{path}: damaged idx file: {axes} axes in {len(data)} bytes")
+        raise LoadError(f"{path}: damaged idx file: {axes} axes in {len(data)} bytes")
     shape = tuple(int(size) for size in np.frombuffer(data[4:begin], ">u4"))
     wanted = begin + math.prod(shape) * dtype.itemsize
     if len(data) != wanted:
-        raise RuntimeError(
+        raise LoadError(
             f"{path}: damaged idx file: an array of shape {shape} takes {wanted} bytes, the file "
             f"has {len(data)}"
         )
-    return np.frombuffer(data, dtype, offset=begin).reshape(shape).astype(dtype.newbyteorder("="))
+    elements = np.frombuffer(data, dtype, offset=begin)
+    try:
+        return elements.reshape(shape).astype(dtype.newbyteorder("="))
+    except ValueError as error:  # sizes beyond all, beside one of 0
+        raise LoadError(f"{path}: damaged idx file: {error}") from error
 
 
 class MNIST(VisionDataset):

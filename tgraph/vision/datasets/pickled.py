@@ -98,7 +98,7 @@ def _text(value: Any) -> Any:
 def read_pickle(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The dictionary of a file that Python 2 or 3 has pickled: numbers, text, lists, arrays.
 
-    RuntimeError that names the file where it is damaged or holds anything else.
+    LoadError that names the file where it is damaged or holds anything else.
     """
     with open(path, "rb") as file:
         data = file.read()
@@ -107,5 +107,5 @@ def read_pickle(path: str | os.PathLike[str]) -> dict[str, Any]:
         if not isinstance(found, dict):
             raise LoadError(f"the pickle is of a {type(found).__name__}, not of a dict")
     except LoadError as error:
-        raise RuntimeError(f"{path}: {error}") from error
+        raise LoadError(f"{path}: {error}") from error
     return {str(_text(key)): _text(value) for key, value in found.items()}
