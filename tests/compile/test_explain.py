@@ -134,7 +134,8 @@ SCHEDULES = {
     "columns": (lambda x: x.sum(0), (999, 1000), ["along i0 < 1,000 (W lanes); tiles of 256; 4 t"]),
     "elements": (tg.exp, (1000, 1000), ["along i0 < 1,000,000 (W lanes); 1,000,000 elements for"]),
     "transposed": (
-        lambda x: x.t() + 1, (512, 512), ["tiles of 64 x 64; 1 transposed in a buffer; 64 tasks"],
+        lambda x: (x.t() + 1).contiguous(), (512, 512),
+        ["tiles of 64 x 64; 1 transposed in a buffer; 64 tasks"],
     ),
     "gathered columns": (
         lambda x: tg.softmax(x[ORDER] * SCALE[:, None] + SHIFT[:, None], 0),
