@@ -134,6 +134,27 @@ def copy_of(array: Array) -> Array:
         return array.copy(order="C")
 
 
+def with_strides(array: Array, strides: Sequence[int]) -> Array:
+    """The array, or a copy of it that has these strides (in elements)."""
+    steps = [stride * array.itemsize for stride in strides]
+    each = zip(array.shape, array.strides, steps, strict=True)
+    if array.size == 0 or all(size == 1 or has == step for size, has, step in each):
+        return array
+    return strided_copy(array, steps)
+
+
+def strided_copy(array: Array, steps: Sequence[int]) -> Array:
+    """A copy on the same device that has these strides (in bytes)."""
+    ends = [(size - 1) * abs(step) // array.itemsize for size, step in zip(array.shape, steps)]
+    xp = module_of(array)
+    with beside(array):
+        memory = xp.zeros(1 + sum(ends), array.dtype)
+        upward = xp.lib.stride_tricks.as_strided(memory, array.shape, list(map(abs, steps)))
+        copy: Array = upward[tuple([slice(None, None, -1 if step < 0 else 1) for step in steps])]
+        copy[...] = array
+    return copy
+
+
 def beside(array: Array) -> AbstractContextManager[Any]:
     """Makes the device of an array the one that its array module works on."""
     return nullcontext() if isinstance(array, np.ndarray) else array.device

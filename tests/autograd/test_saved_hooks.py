@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,6 +34,35 @@ def test_a_compiled_function_hands_over_what_its_plan_keeps() -> None:
     (second,) = tg.autograd.grad(first.sum(), x)
     (wanted,) = tg.autograd.grad(tg.autograd.grad(f(x), x, create_graph=True)[0].sum(), x)
     assert second.tolist() == pytest.approx(wanted.tolist())
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda base: base.t(),
+        lambda base: base[:, ::2],
+        lambda base: base[0].expand(5, 6),
+        lambda base: base.reshape(1, 4, 6).permute(2, 0, 1),
+    ],
+    ids=["transposed", "each second", "expanded", "permuted"],
+)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_hooks_copied_is_laid_out_as_the_plan_reads_it(view: Any, dynamic: bool) -> None:
+    @partial(tg.compile, dynamic=dynamic)
+    def f(x: Any) -> Any:
+        return (x.exp() * x).sin()
+
+    def second(function: Any, x: Any) -> Any:
+        (first,) = tg.autograd.grad(function(x).sum(), x, create_graph=True)
+        return first, tg.autograd.grad((first * first).sum(), x)[0]
+
+    for _ in range(2):
+        x = view(tg.rand(4, 6)).detach().requires_grad_()
+        with hooks(lambda t: t.detach().numpy().copy(order="C"), tg.tensor):
+            found = second(f, x)
+            wanted = second(f.__wrapped__, x)
+        for one, other in zip(found, wanted, strict=True):
+            assert tg.allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_planned_functions_run_as_written_under_hooks() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.tensor import Tensor
 from ..core.trace_state import Source
 from ..core.traced_number import number_value
-from ..runtime.arrays import beside, module_of
+from ..runtime.arrays import copy_of, strided_copy
 from .call_helpers import random_state
 from .compiled_call import CompiledCall
 
@@ -53,21 +53,7 @@ def tensor_at(source: Source, leaves: Sequence[Any]) -> Tensor | None:
 
 def copies(arrays: Sequence[Array]) -> list[Array]:
     """Copies that lie in memory as the originals do."""
-    found = []
-    for array in arrays:
-        with beside(array):
-            found.append(_copy(array))
-    return found
-
-
-def _copy(array: Array) -> Array:
-    xp = module_of(array)
-    if array.flags.c_contiguous or min(array.strides) < 0:
-        return xp.array(array, order="C")
-    extent = 1 + sum(
-        (size - 1) * stride // array.itemsize for size, stride in zip(array.shape, array.strides)
-    )
-    memory = xp.zeros(extent, array.dtype)
-    copy = xp.lib.stride_tricks.as_strided(memory, array.shape, array.strides)
-    copy[...] = array
-    return copy
+    return [
+        copy_of(each) if each.flags.c_contiguous else strided_copy(each, each.strides)
+        for each in arrays
+    ]

@@ -19,7 +19,7 @@ from ..core.saved_tensors import Hooks, pack_saved, packs
 from ..core.sparse_tensor import make_sparse
 from ..core.state import state
 from ..core.tensor import Tensor, intern_type, wrap
-from ..runtime.arrays import contiguous
+from ..runtime.arrays import contiguous, with_strides
 from ..runtime.device import CPU
 from ..runtime.records import NamedTuple
 
@@ -176,7 +176,7 @@ class CompiledRecord(Record):
         array: Array = unpack(saved, self)._value if isinstance(saved, Saved) else saved
         kind, number = self.function.forward.saved[at]
         if kind == "primal" and number in self.function.strides:
-            return array
+            return with_strides(array, self.function.strides[number])  # hooks may have copied it
         if kind == "output":
             return self.function.outputs.in_order(number, contiguous, array)
         return contiguous(array)  # the forward read a dense copy, too

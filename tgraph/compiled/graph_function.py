@@ -35,7 +35,7 @@ from ..core.tensor import Tensor, wrap
 from ..core.trace_state import HandleState, TraceError
 from ..core.traced_float import Specialize
 from ..runtime import jit, locks, plan_native
-from ..runtime.arrays import copy_elements, copy_of
+from ..runtime.arrays import copy_elements, copy_of, with_strides
 from ..runtime.records import NamedTuple
 from ..tracing.trace_context import Trace
 from ..tracing.traced_gradients import TracedGradients, parts_of, retaining, trace_gradients
@@ -497,7 +497,9 @@ class GraphFunction:
     def __call__(self, inputs: Sequence[Any], leaves: Sequence[Any] = ()) -> list[Tensor]:
         """The outputs as new tensors, recorded for gradients where inputs require them."""
         arrays = [
-            dense(each) if number not in self.strides else array_of(each)
+            with_strides(array_of(each), self.strides[number])
+            if number in self.strides
+            else dense(each)
             for number, each in enumerate(inputs)
         ]
         if not (state.grad_enabled and self._needs_grad([*inputs, *leaves])):

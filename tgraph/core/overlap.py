@@ -53,7 +53,7 @@ class Span(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What others share the memory of a tensor: see `origin_of`."""
+    """Where a tensor lies in the memory that others share: see `origin_of`."""
 
     offset: int
     nbytes: int
